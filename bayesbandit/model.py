@@ -144,17 +144,17 @@ class RewardModel(Declaration):
             )
         columns = None if encoder is None else encoder.features
         handover = Handover(built, mean, reward, rows, arm_dim, columns, weighted)
-        own = model.name if isinstance(model, pm.Model) else getattr(model, "__name__", "")
-        name = name or own or "from_pymc"
+        default_name = model.name if isinstance(model, pm.Model) else getattr(model, "__name__", "")
+        name = name or default_name or "from_pymc"
         if not name.isidentifier():
             raise ValueError(f"name must be one of Python; got {name!r}")
         made_by = partial(
             RewardModel.from_pymc, model, mean, reward, rows, arm_dim,
             encoder=encoder, weighted=weighted, name=name,
         )  # fmt: skip
-        made = RewardModel(declaration(handover, name), {}, made_by=made_by)
-        gallery.register(made)
-        return made
+        reward_model = RewardModel(declaration(handover, name), {}, made_by=made_by)
+        gallery.register(reward_model)
+        return reward_model
 
     @staticmethod
     def from_bambi(
@@ -196,16 +196,16 @@ class RewardModel(Declaration):
         encoder = encoder or from_bambi.encoder_of(built, arm)
         rows = from_bambi.affine_parts(built, encoder, arm, arms)
         mean = built.parameters[from_bambi.MEAN_PARAMETERS[built.family.name]]
-        made = RewardModel.from_pymc(
+        reward_model = RewardModel.from_pymc(
             backend.model, mean.alias or mean.name, None, rows, weighted=weighted, name=name
         )
         made_by = partial(
             RewardModel.from_bambi, formula, family, priors, data,
             arm=arm, arms=arms, encoder=encoder, weighted=weighted, name=name,
         )  # fmt: skip
-        made = replace(made, encoder=encoder, arms=arms, made_by=made_by)
-        gallery.register(made)
-        return made
+        reward_model = replace(reward_model, encoder=encoder, arms=arms, made_by=made_by)
+        gallery.register(reward_model)
+        return reward_model
 
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
@@ -223,8 +223,8 @@ class RewardModel(Declaration):
             raise ValueError(f"the text names {named} as its model, which is not a bare name")
         model = model or gallery.load(name)
         model.check_names(priors)
-        given = {name: from_data(prior, f"prior {name!r}") for name, prior in priors.items()}
-        return cast(RewardModel, model.with_priors(**given))
+        swapped = {name: from_data(prior, f"prior {name!r}") for name, prior in priors.items()}
+        return cast(RewardModel, model.with_priors(**swapped))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.made_by is not None:

@@ -64,8 +64,8 @@ def rule(policy: Policy) -> int | None:
     replaces `probabilities`.
     """
     kind = declares(policy, "kind", ("probabilities",))
-    known = type(kind) is int and kind in RULES and isinstance(policy, Ruled)
-    return kind if known else None
+    is_compiled = type(kind) is int and kind in RULES and isinstance(policy, Ruled)
+    return kind if is_compiled else None
 
 
 def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
@@ -73,9 +73,9 @@ def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
 
     Each row is divided by its sum.
     """
-    given = policy.probabilities(prediction, t)
+    probabilities = policy.probabilities(prediction, t)
     what = type(policy).__name__
-    p = probabilities_in(given, prediction.mean.shape, what)
+    p = probabilities_in(probabilities, prediction.mean.shape, what)
     return p / p.sum(axis=1)[:, None]
 
 
@@ -84,10 +84,10 @@ def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, fl
 
     Raise ValueError if the minimum probability is more than 1/K.
     """
-    given = policy.min_probability if isinstance(policy, WithFloor) else 0.0
-    if not callable(given):
-        number(given, "min_probability", least=0)
-    floor = _number(given, t, "min_probability", least=0)
+    min_probability = policy.min_probability if isinstance(policy, WithFloor) else 0.0
+    if not callable(min_probability):
+        number(min_probability, "min_probability", least=0)
+    floor = _number(min_probability, t, "min_probability", least=0)
     if K * floor > 1.0:
         raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {floor:g}")
     if kind is None or not isinstance(policy, Ruled):

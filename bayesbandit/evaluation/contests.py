@@ -113,17 +113,17 @@ def differences(
     number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
     number of pairs. Raise ValueError unless `column` has numbers.
     """
-    if column not in (known := [name for name, kind in SCHEMA.items() if kind != "str"]):
-        raise ValueError(f"column must be one of {known}; got {column!r}")
+    if column not in (columns := [name for name, kind in SCHEMA.items() if kind != "str"]):
+        raise ValueError(f"column must be one of {columns}; got {column!r}")
     ends = last(check(table))
     met = _gaps(ends.assign(value=ends[column].astype(np.float64)))
     met = met[met["replications"] >= 2]
     met = met.set_index(PAIR_COLUMNS)
     places = met.index.unique("environment")
-    asked = [(place, *pair) for place, pair in product(places, pairs)]
-    found = met.loc[[pair for pair in asked if pair in met.index]].reset_index()
+    wanted = [(place, *pair) for place, pair in product(places, pairs)]
+    gaps = met.loc[[pair for pair in wanted if pair in met.index]].reset_index()
     names = ["environment", "one", "other", "difference", "se", "replications"]
-    frame = found[[*PAIR_COLUMNS, "difference", "gap_se", "replications"]].set_axis(names, axis=1)
+    frame = gaps[[*PAIR_COLUMNS, "difference", "gap_se", "replications"]].set_axis(names, axis=1)
     return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
 
 
@@ -165,7 +165,7 @@ def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
 def _classification(table: pd.DataFrame) -> list[str]:
     """Return the environments whose rewards are 0 or 1 and whose best arm always earns 1."""
     reward, regret = table["reward"], table["regret"]
-    whole = (reward == reward.round()) & reward.between(0, table["t"])
-    binary = whole & ((reward + regret - table["t"]).abs() <= 1e-9 * table["t"])
+    is_count = (reward == reward.round()) & reward.between(0, table["t"])
+    binary = is_count & ((reward + regret - table["t"]).abs() <= 1e-9 * table["t"])
     kinds = binary.groupby(table["environment"], sort=False).all()
     return kinds.index[kinds].tolist()

@@ -59,16 +59,18 @@ def drift(
     for half_life in half_lives:
         if half_life is not None:
             checks.number(half_life, "half_life", above=0)
-    there = ~np.isnan(log.reward)
+    is_known = ~np.isnan(log.reward)
     regressions = Forecasts(model, half_lives)
-    found = regressions.scores(np.asarray(log.x)[there], log.arm[there], log.reward[there])
-    known = found[~np.isnan(found).any(axis=1)]
-    over = 1000.0 * (known - known[:, :1])
+    scores = regressions.scores(
+        np.asarray(log.x)[is_known], log.arm[is_known], log.reward[is_known]
+    )
+    finite = scores[~np.isnan(scores).any(axis=1)]
+    over = 1000.0 * (finite - finite[:, :1])
     return pd.DataFrame(
         {
             "half_life": [np.inf if h is None else h for h in half_lives],
-            "score": known.sum(axis=0),
+            "score": finite.sum(axis=0),
             "gain": over.mean(axis=0),
-            "se": over.std(axis=0) / np.sqrt(max(len(known), 1)),
+            "se": over.std(axis=0) / np.sqrt(max(len(finite), 1)),
         }
     )

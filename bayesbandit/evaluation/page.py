@@ -49,7 +49,7 @@ def page(
         f"<h2>{escape(heading)}</h2>\n<div>{_table(frame)}</div>"
         for heading, frame in tables.items()
     )
-    made = escape(json.dumps(record, indent=2, ensure_ascii=False, default=str))
+    record_text = escape(json.dumps(record, indent=2, ensure_ascii=False, default=str))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -64,7 +64,7 @@ def page(
 {shown}
 {listed}
 <h2>How it was made</h2>
-<details><summary>Settings, seeds and versions</summary><pre>{made}</pre></details>
+<details><summary>Settings, seeds and versions</summary><pre>{record_text}</pre></details>
 </body>
 </html>
 """

@@ -37,11 +37,11 @@ class Check:
     log: Log
 
     def __repr__(self) -> str:
-        said = f"refuted in round {self.at}" if self.refuted else "not refuted"
+        verdict = f"refuted in round {self.at}" if self.refuted else "not refuted"
         if self.untested:
-            said = f"not tested: {self.untested}"
+            verdict = f"not tested: {self.untested}"
         log_e = round(self.log_e, 3) + 0.0  # no rounding errors about 0, nor −0
-        return f"Check(log_e={log_e:.3g}, {said}, {len(self.log)} rounds)"
+        return f"Check(log_e={log_e:.3g}, {verdict}, {len(self.log)} rounds)"
 
     @property
     def untested(self) -> str:
@@ -65,9 +65,9 @@ class Check:
         rows = []
         for k, arm in enumerate(self.log.arms):
             for b in np.unique(place[p[:, k] > 0, k]).tolist():
-                here = place[:, k] == b
-                e = p[here, k]
-                chosen = float((self.log.played[here] == k).sum())
+                in_bin = place[:, k] == b
+                e = p[in_bin, k]
+                chosen = float((self.log.played[in_bin] == k).sum())
                 sd = np.sqrt((e * (1 - e)).sum())
                 z = (chosen - e.sum()) / sd if sd > 0 else 0.0
                 ends = CALIBRATION_EDGES[[b, b + 1]]
@@ -123,10 +123,10 @@ def check(data: Log) -> Check:
     """
     if not isinstance(data, Log):
         raise TypeError(f"check takes a bb.ope.Log; got {data!r}")
-    known = vars(data).get("checked")
-    if known is None:
-        known = vars(data)["checked"] = _check(data)  # a log does not change
-    return known
+    result = vars(data).get("checked")
+    if result is None:
+        result = vars(data)["checked"] = _check(data)  # a log does not change
+    return result
 
 
 def refuted(log: Log) -> str:

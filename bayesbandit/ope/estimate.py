@@ -95,10 +95,10 @@ class Estimate:
         return np.nan if np.isnan(self.low) else float(2 * norm.sf(self.z))
 
     def __repr__(self) -> str:
-        said = f", refused: {self.refused}" if self.refused else ""
+        refusal = f", refused: {self.refused}" if self.refused else ""
         return (
             f"Estimate({self.value:.4g} ± {self.se:.2g}, [{self.low:.4g}, {self.high:.4g}], "
-            f"ess={self.ess:.0f}{said})"
+            f"ess={self.ess:.0f}{refusal})"
         )
 
 
@@ -197,39 +197,39 @@ def estimate(
     targets = targets_of(data, target)
     on, warnings = supported_by(data, targets, on, while_available)
     reward = np.where(observed, data.reward, 0.0)
-    asked = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
-    weights, more = _settled(asked, weights)
+    question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
+    weights, more = _settled(question, weights)
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
-    needs_m = ESTIMATORS[estimator].modelled and not asked.logged_alone
-    m = predictable_means(data, learned, asked.w, mean) if needs_m else None
+    needs_m = ESTIMATORS[estimator].modelled and not question.logged_alone
+    m = predictable_means(data, learned, question.w, mean) if needs_m else None
     if weights in ("equal", "contextual"):
         h = on.astype(np.float64)
     else:
-        h = predictable_weights(data, asked.delta, on, weights)
+        h = predictable_weights(data, question.delta, on, weights)
     if needs_m and learns(mean):
-        h = h * np.where(informed(data, asked.delta, on, learned), 1.0, WEIGHT_BEFORE)
-    found = scored(asked, estimator, Tuning(clip, tau, lam), m, h, learned)
-    tally = tallied(found, h)
+        h = h * np.where(informed(data, question.delta, on, learned), 1.0, WEIGHT_BEFORE)
+    scores = scored(question, estimator, Tuning(clip, tau, lam), m, h, learned)
+    tally = tallied(scores, h)
     last = tally.last()
-    value = float((h * found.scores).sum() / h.sum())
+    value = float((h * scores.scores).sum() / h.sum())
     se = float(last.se)
     raised = float(last.raised)
     if weights == "contextual":
         if subgroup is not None:
             raise ValueError("weights='contextual' take no subgroup")
-        h, value, variance = contextual(data, asked.delta, found.scores)
+        h, value, variance = contextual(data, question.delta, scores.scores)
         se = float(np.sqrt(variance))
         raised = 1.0
 
-    sizes = sizes_of(asked)
-    invalid = wrong(asked, estimator, force=force, predictable=predictable)
+    sizes = sizes_of(question)
+    invalid = wrong(question, estimator, force=force, predictable=predictable)
     refused = invalid
     more = list[str]()
     if not invalid:
         refused, more = too_little(
             float(last.steady), raised, sizes.ess,
-            np.inf if asked.follows_the_log else sizes.expected,
+            np.inf if question.follows_the_log else sizes.expected,
             fragile=estimator in ("ips", "snips") or weights == "equal",
         )  # fmt: skip
     at_rounds = None
@@ -237,11 +237,11 @@ def estimate(
         rounds = np.flatnonzero(h > 0)
         at_rounds = sequences.asymptotic(tally, rounds, 1 - level, planned).unless(refused)
     elif limits is not None:
-        at_rounds = _exact(asked, m, limits, level).unless(invalid)
+        at_rounds = _exact(question, m, limits, level).unless(invalid)
     refused = refused or too_few(last.carrying) or (at_rounds.refused if at_rounds else "")
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
     return Estimate(
-        value, se, value - half, value + half, sizes.ess, sizes.expected, found.scores, h, m,
+        value, se, value - half, value + half, sizes.ess, sizes.expected, scores.scores, h, m,
         sizes.largest, sizes.mean, int(on.sum()), level, weights, refused,
         tuple(warnings + more), at_rounds, None if unpredictable else tally,
         carrying=last.carrying,
@@ -258,17 +258,17 @@ def _sequence(sequence: str | Bounds | None) -> tuple[str | None, Bounds | None]
     return "exact", bounds_of(sequence)
 
 
-def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
+def _settled(question: Question, weights: str) -> tuple[str, list[str]]:
     """Return the weights that the log allows, and warnings. Raise ValueError for impossible
     ones."""
-    log = asked.log
+    log = question.log
     if weights == "contextual" and log.snapshots is None:
         raise ValueError("weights='contextual' need a log with snapshots=")
-    if weights == "contextual" and asked.follows_the_log:
+    if weights == "contextual" and question.follows_the_log:
         raise ValueError("weights='contextual' are not for the logged policy, which changes")
-    if weights == "contextual" and not asked.on.all():
+    if weights == "contextual" and not question.on.all():
         raise ValueError("weights='contextual' need every round")
-    if weights == "equal" or asked.follows_the_log:
+    if weights == "equal" or question.follows_the_log:
         return "equal", []
     if log.probabilities is None:
         if weights != DEFAULT_WEIGHTS:
@@ -283,14 +283,14 @@ EMPTY = (
 )
 
 
-def _exact(asked: Question, m: np.ndarray | None, limits: Bounds, level: float) -> Sequence:
+def _exact(question: Question, m: np.ndarray | None, limits: Bounds, level: float) -> Sequence:
     """Return the exact confidence sequence of a value, or of a difference, from rewards in [lo,
     hi]."""
-    log, (lo, hi) = asked.log, limits
-    r = (asked.reward - lo) / (hi - lo)
+    log, (lo, hi) = question.log, limits
+    r = (question.reward - lo) / (hi - lo)
     m01 = np.zeros((1, 1)) if m is None else np.clip((m - lo) / (hi - lo), 0, 1)
     k = 0.0 if log.probabilities is None or m is None else 1.0
-    rounds = np.flatnonzero(asked.on)
+    rounds = np.flatnonzero(question.on)
 
     def phi(target: Target, r: np.ndarray, m: np.ndarray) -> np.ndarray:
         if target.pi is None:
@@ -298,12 +298,12 @@ def _exact(asked: Question, m: np.ndarray | None, limits: Bounds, level: float) 
         e = log.probabilities
         return sequences.bet_scores(target.pi, e, log.propensity, log.played, r, m, k)
 
-    above = [phi(target, r, m01) for target in asked.targets]
-    below = [phi(target, 1 - r, 1 - m01) for target in asked.targets]
-    if len(asked.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
+    above = [phi(target, r, m01) for target in question.targets]
+    below = [phi(target, 1 - r, 1 - m01) for target in question.targets]
+    if len(question.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
         above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
     low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)
-    base, scale = (lo - hi, 2 * (hi - lo)) if len(asked.targets) == 2 else (lo, hi - lo)
+    base, scale = (lo - hi, 2 * (hi - lo)) if len(question.targets) == 2 else (lo, hi - lo)
     empty = np.flatnonzero(np.isnan(low))
     refused = f"{EMPTY} {rounds[empty[0]]}" if len(empty) else ""
     return Sequence(rounds, base + scale * low, base + scale * high, "exact", level, refused)

@@ -47,8 +47,8 @@ class Evaluation:
     def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
         self.data, self.policies, self.settings = data, dict(policies), settings
         self.level = settings["level"]
-        asked = {name: (target, settings) for name, target in self.policies.items()}
-        self.estimates, self.unsupported = _judged(data, asked)
+        questions = {name: (target, settings) for name, target in self.policies.items()}
+        self.estimates, self.unsupported = _judged(data, questions)
 
     def __repr__(self) -> str:
         return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
@@ -70,7 +70,11 @@ class Evaluation:
     @property
     def warnings(self) -> dict[Name, tuple[str, ...]]:
         """Warnings by policy."""
-        return {name: found.warnings for name, found in self.estimates.items() if found is not None}
+        return {
+            name: estimate.warnings
+            for name, estimate in self.estimates.items()
+            if estimate is not None
+        }
 
     def contrast(self, one: Name, other: Name) -> Estimate:
         """Return the value of `one` minus that of `other`, from paired scores."""
@@ -91,20 +95,20 @@ class Evaluation:
             if against in self.unsupported:
                 raise Unsupported(f"{against!r}: {self.unsupported[against]}")
             pairs = [(name, against) for name in names if name != against]
-        found = {pair: replace(self.contrast(*pair), m=None, sums=None) for pair in pairs}
-        ends = max_t(found, self.level)
+        contrasts = {pair: replace(self.contrast(*pair), m=None, sums=None) for pair in pairs}
+        ends = max_t(contrasts, self.level)
         rows = [
             (*pair, e.value, e.se, e.low, e.high, e.p, *ends[pair], e.refused)
-            for pair, e in found.items()
+            for pair, e in contrasts.items()
         ]
         names = ["one", "other", "difference", "se", "low", "high", "p"]
         return pd.DataFrame(rows, columns=[*names, "low_all", "high_all", "p_adjusted", "refused"])
 
     def simultaneous(self) -> pd.DataFrame:
         """Return simultaneous intervals (max-t): estimate, low and high, by policy."""
-        found = {name: e for name, e in self.estimates.items() if e is not None}
-        ends = max_t(found, self.level)
-        rows = {name: (e.value, *ends[name][:2]) for name, e in found.items()}
+        estimates = {name: e for name, e in self.estimates.items() if e is not None}
+        ends = max_t(estimates, self.level)
+        rows = {name: (e.value, *ends[name][:2]) for name, e in estimates.items()}
         return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high"])
 
     @cached_property
@@ -135,12 +139,12 @@ class Evaluation:
         for a, b in combinations(names, 2):
             if a in self.unsupported or b in self.unsupported:
                 continue
-            found = self.contrast(a, b)
-            if found.sums is None:
+            contrast = self.contrast(a, b)
+            if contrast.sums is None:
                 raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
-            if not found.refused:
+            if not contrast.refused:
                 planned = self.settings["planned"]
-                p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
+                p.loc[a, b], p.loc[b, a] = always_valid_p(contrast.sums, alpha, planned)
         beaten = (p < alpha / max(len(names) - 1, 1)).sum(axis=1)  # NaN: no evidence
         wins = [a for a in names if len(names) > 1 and beaten[a] == len(names) - 1]
         return Best(wins[0] if wins else None, p, alpha)
@@ -152,19 +156,19 @@ class Evaluation:
         policies and subgroups. Of an evaluation of a `subgroup`, they are its parts.
         """
         labels = self._labels(column)
-        whole = self.settings.get("subgroup")
-        on = np.ones(len(labels), dtype=bool) if whole is None else np.asarray(whole)
+        subgroup = self.settings.get("subgroup")
+        on = np.ones(len(labels), dtype=bool) if subgroup is None else np.asarray(subgroup)
         values = sorted(set(labels[on].tolist()), key=lambda v: (isinstance(v, str), v))
         if len(values) > MAX_SUBGROUPS:
             raise ValueError(
                 f"subgroups must be at most {MAX_SUBGROUPS}; got {len(values)} of {column!r}"
             )
         settings = {**self.settings, "sequence": None}
-        asked = {
+        questions = {
             (name, value): (self.policies[name], {**settings, "subgroup": on & (labels == value)})
             for name, value in product(self.policies, values)
         }
-        estimates, unsupported = _judged(self.data, asked)
+        estimates, unsupported = _judged(self.data, questions)
         table = _table(estimates, unsupported).rename_axis(["policy", "subgroup"])
         ends = max_t({key: e for key, e in estimates.items() if e is not None}, self.level)
         lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
@@ -224,11 +228,11 @@ def evaluate(
         policies = dict(named)
     if not policies:
         raise ValueError("evaluate needs a policy; got none")
-    given = {
+    all_settings = {
         "estimator": estimator, "weights": weights, "mean": mean, "level": level,
         "sequence": sequence, "planned": planned, **settings,
     }  # fmt: skip
-    return Evaluation(data, policies, given)
+    return Evaluation(data, policies, all_settings)
 
 
 def max_t[Key](
@@ -240,10 +244,10 @@ def max_t[Key](
     interval is v ± c se with P(max |Z| ≤ c) = level, from 100,000 draws of Z. NaN if an interval is
     refused.
     """
-    found = {key: (e.low, e.high, e.p) for key, e in estimates.items()}
+    ends = {key: (e.low, e.high, e.p) for key, e in estimates.items()}
     good = {key: e for key, e in estimates.items() if not e.refused and e.se > 0}
     if not good:
-        return found
+        return ends
     u = np.array([e.h * (e.scores - e.value) for e in good.values()])
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
     values, vectors = np.linalg.eigh(u @ u.T)
@@ -255,17 +259,17 @@ def max_t[Key](
         beyond = (int((most >= e.z).sum()) + 1) / (MAX_T_DRAWS + 1)
         p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
         half = c * e.se
-        found[key] = e.value - half, e.value + half, p
-    return found
+        ends[key] = e.value - half, e.value + half, p
+    return ends
 
 
 def _judged[Key](
-    data: Log, asked: Mapping[Key, tuple[Any, dict[str, Any]]]
+    data: Log, questions: Mapping[Key, tuple[Any, dict[str, Any]]]
 ) -> tuple[dict[Key, Estimate | None], dict[Key, str]]:
     """Return the estimate of each target with its settings, or why there is none."""
     estimates = dict[Key, Estimate | None]()
     unsupported = dict[Key, str]()
-    for key, (target, settings) in asked.items():
+    for key, (target, settings) in questions.items():
         try:
             estimates[key] = estimate(data, target, **settings)
         except Unsupported as error:

@@ -40,15 +40,15 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
     n = count.sum(axis=-1)
     k = (count > 0).sum(axis=-1)
     mean = (total.sum(axis=-1) / np.maximum(n, 1))[..., None]
-    own = np.where(count > 0, total / np.maximum(count, 1), mean)
-    between = (count * (own - mean) ** 2).sum(axis=-1)
-    sigma2 = np.maximum(squares - (count * own**2).sum(axis=-1), 0.0) / np.maximum(n - k, 1)
+    arm_mean = np.where(count > 0, total / np.maximum(count, 1), mean)
+    between = (count * (arm_mean - mean) ** 2).sum(axis=-1)
+    sigma2 = np.maximum(squares - (count * arm_mean**2).sum(axis=-1), 0.0) / np.maximum(n - k, 1)
     free = n - (count**2).sum(axis=-1) / np.maximum(n, 1)
     tau2 = np.maximum(between - (k - 1) * sigma2, 0.0) / np.maximum(free, 1)
     signal = count * tau2[..., None]
     noise = sigma2[..., None]
-    share = np.divide(signal, signal + noise, out=np.zeros_like(own), where=signal > 0)
-    return mean + share * (own - mean)
+    share = np.divide(signal, signal + noise, out=np.zeros_like(arm_mean), where=signal > 0)
+    return mean + share * (arm_mean - mean)
 
 
 def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
@@ -59,20 +59,20 @@ def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
     """
     played = np.zeros_like(log.played) if alike else log.played
     K = 1 if alike else len(log.arms)
-    known = ~np.isnan(reward)
-    origin = reward[known][0] if known.any() else 0.0  # for less rounding error
+    is_known = ~np.isnan(reward)
+    origin = reward[is_known][0] if is_known.any() else 0.0  # for less rounding error
     m = np.zeros((len(log), K))
     count, total = np.zeros((2, K))
     squares = 0.0
     for rows in log.batches:
-        took = (played[rows][:, None] == np.arange(K)) & known[rows][:, None]
+        took = (played[rows][:, None] == np.arange(K)) & is_known[rows][:, None]
         y = np.where(took, reward[rows][:, None] - origin, 0.0)
         y2 = (y**2).sum(axis=1)
         n = count + np.cumsum(took, axis=0) - took
         sums = total + np.cumsum(y, axis=0) - y
-        some = n.sum(axis=1, keepdims=True) > 0
-        found = origin + shrunk(n, sums, squares + np.cumsum(y2) - y2)
-        m[rows] = np.where(some, found, 0.0)
+        has_past = n.sum(axis=1, keepdims=True) > 0
+        prediction = origin + shrunk(n, sums, squares + np.cumsum(y2) - y2)
+        m[rows] = np.where(has_past, prediction, 0.0)
         count += took.sum(axis=0)
         total += y.sum(axis=0)
         squares += (y**2).sum()
@@ -86,7 +86,7 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
     earlier rounds, f̃. Then (Σ f̃f̃' + λI) θ_k = Σ f̃ (Y − m̄_k), and m = m̄_k + f̃'θ_k.
     """
     K, D = arms.shape[1], f.shape[1]
-    known = ~np.isnan(reward)
+    is_known = ~np.isnan(reward)
     G, c = np.zeros((K, D, D)), np.zeros((K, D))
     m = arms.copy()
     for rows in log.batches:
@@ -104,10 +104,10 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
             theta = np.linalg.solve(penalised, b[..., None])[..., 0]
             m[rows] = means + f[rows] @ (theta @ T).T
         for k in np.unique(log.played[rows]):
-            mine = (log.played[rows] == k) & known[rows]
-            own = f[rows][mine]
-            G[k] += own.T @ own
-            c[k] += own.T @ reward[rows][mine]
+            of_arm = (log.played[rows] == k) & is_known[rows]
+            f_arm = f[rows][of_arm]
+            G[k] += f_arm.T @ f_arm
+            c[k] += f_arm.T @ reward[rows][of_arm]
     return clipped(log, m, reward)
 
 
@@ -125,9 +125,9 @@ def regressor_means(
     for rows in log.batches:
         past = ~np.isnan(reward[: rows.start])
         for k in range(arms.shape[1]):
-            mine = np.flatnonzero(past & (log.played[: rows.start] == k))
-            if mine.size >= MIN_REWARDS_OF_ARM:
-                m[rows, k] = clone(regressor).fit(x[mine], reward[mine]).predict(x[rows])
+            of_arm = np.flatnonzero(past & (log.played[: rows.start] == k))
+            if of_arm.size >= MIN_REWARDS_OF_ARM:
+                m[rows, k] = clone(regressor).fit(x[of_arm], reward[of_arm]).predict(x[rows])
     return clipped(log, m, reward)
 
 
@@ -135,8 +135,8 @@ def clipped(log: Log, m: np.ndarray, reward: np.ndarray) -> np.ndarray:
     """Return means (n, K) limited to the range of the rewards in earlier batches, if there are."""
     before = by_batch(log, np.array([rows.start - 1 for rows in log.batches]))
     least, most = (ends.accumulate(reward)[before] for ends in (np.fmin, np.fmax))
-    some = (before >= 0) & ~np.isnan(least)
-    return np.where(some[:, None], np.clip(m, least[:, None], most[:, None]), m)
+    has_past = (before >= 0) & ~np.isnan(least)
+    return np.where(has_past[:, None], np.clip(m, least[:, None], most[:, None]), m)
 
 
 def features(x: np.ndarray) -> np.ndarray:

@@ -96,9 +96,9 @@ class Monitor:
 
         The ends are NaN before the first verdict. Raise ValueError before the second round.
         """
-        found = self.evaluation()
-        ends = found.sequence.groupby("policy")[["low", "high"]].last()
-        return found.table[["estimate"]].join(ends).rename_axis("arm")
+        evaluation = self.evaluation()
+        ends = evaluation.sequence.groupby("policy")[["low", "high"]].last()
+        return evaluation.table[["estimate"]].join(ends).rename_axis("arm")
 
     @property
     def p(self) -> pd.DataFrame:

@@ -128,9 +128,9 @@ def power(
     integer(replications, "replications", least=2)
     processes(jobs)
     size = -(-ends[-1] // MAX_BATCHES) if batch is None else integer(batch, "batch", least=1)
-    made = bandit(world.arms, world.n_features, seed=0, min_probability=floors[0])
-    if not isinstance(made, Bandit):
-        raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
+    example = bandit(world.arms, world.n_features, seed=0, min_probability=floors[0])
+    if not isinstance(example, Bandit):
+        raise TypeError(f"bandit must be a preset, which makes a bandit; it made {example!r}")
     mean, again = (
         world.sample(TRUTH_ROUNDS, np.random.default_rng(_stream(seed, *key))).mean
         for key in (("truth",), ("truth", "again"))
@@ -142,8 +142,8 @@ def power(
     rows = list[dict[str, Any]]()
     work = (delayed(run)(i) for i in range(replications))
     with bar("replications", replications, shown=progress) as advance:
-        for found in Parallel(n_jobs=jobs, return_as="generator")(work):
-            rows += found
+        for results in Parallel(n_jobs=jobs, return_as="generator")(work):
+            rows += results
             advance(1)
     runs = pd.DataFrame(rows)
     return Power(_summary(runs), runs, *pair, truth)
@@ -169,10 +169,10 @@ def _world(world: Any, noise: float | None) -> Environment:
 
 def _several(values: Iterable[Any], what: str) -> list[Any]:
     """Return numbers as a list; raise ValueError if there are none, or two are equal."""
-    found = list(values)
-    if not found or len(set(found)) < len(found):
-        raise ValueError(f"{what} must be one or more different numbers; got {found!r}")
-    return found
+    numbers = list(values)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(f"{what} must be one or more different numbers; got {numbers!r}")
+    return numbers
 
 
 def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:
@@ -193,12 +193,12 @@ def _truth(
     """Return the true difference of a pair. Raise ValueError if two samples' means have others."""
     one, other = (world.arms.index(arm) for arm in pair)
     gaps = [part[:, one] - part[:, other] for part in (mean, again)]
-    truth, there = (float(gap.mean()) for gap in gaps)
+    truth, second = (float(gap.mean()) for gap in gaps)
     se = np.sqrt(sum(gap.var() / len(gap) for gap in gaps))
-    if abs(truth - there) > DIFFERENT_TRUTH_SE * se + 1e-9 * abs(truth):
+    if abs(truth - second) > DIFFERENT_TRUTH_SE * se + 1e-9 * abs(truth):
         raise ValueError(
             f"{world.name} has other mean rewards in every sample, so there is no true difference "
-            f"of {pair[0]!r} and {pair[1]!r}: it is {truth:.4g} in one and {there:.4g} in another"
+            f"of {pair[0]!r} and {pair[1]!r}: it is {truth:.4g} in one and {second:.4g} in another"
         )
     return truth
 
@@ -230,8 +230,8 @@ def _run(
             loss = sample.mean.max(axis=1) - sample.mean[np.arange(len(log)), log.played]
             for end in horizons:
                 keys = {"min_probability": floor, "horizon": end, "replication": i}
-                found = _found(log[:end], pair, truth, level)
-                rows.append(keys | found | {"lost": float(loss[:end].sum())})
+                result = _found(log[:end], pair, truth, level)
+                rows.append(keys | result | {"lost": float(loss[:end].sum())})
     return rows
 
 
@@ -261,23 +261,23 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
     nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
     nothing |= dict.fromkeys(("estimate", "width", "coverage"), np.nan)
     try:
-        found = estimate(log, pair, level=level, force=True)
+        result = estimate(log, pair, level=level, force=True)
     except Unsupported:
         return nothing
-    if found.refused or found.sums is None:
+    if result.refused or result.sums is None:
         return nothing
-    above = found.low > 0
-    below = found.high < 0
-    p_above, p_below = always_valid_p(found.sums, 1 - level)
+    above = result.low > 0
+    below = result.high < 0
+    p_above, p_below = always_valid_p(result.sums, 1 - level)
     right, wrong, p = (above, below, p_above) if truth > 0 else (below, above, p_below)
     return {
         "power": float(right and truth != 0),
         "wrong": float(wrong or (right and truth == 0)),
         "always": float(p < 1 - level and truth != 0),
         "refused": 0.0,
-        "estimate": found.value,
-        "width": found.high - found.low,
-        "coverage": float(found.low <= truth <= found.high),
+        "estimate": result.value,
+        "width": result.high - result.low,
+        "coverage": float(result.low <= truth <= result.high),
     }
 
 

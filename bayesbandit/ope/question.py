@@ -47,8 +47,10 @@ class Question:
     @cached_property
     def delta(self) -> np.ndarray:
         """π, or π₁ − π₂ (n, K); without the logged policy's if only chosen arms' are known."""
-        known = [t for t in self.targets if t.pi is not None or self.log.probabilities is not None]
-        first, *rest = (target.density(self.log) for target in known)
+        targets = [
+            t for t in self.targets if t.pi is not None or self.log.probabilities is not None
+        ]
+        first, *rest = (target.density(self.log) for target in targets)
         return first - rest[0] if rest else first
 
     @property
@@ -62,13 +64,13 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
-def bounds_of(given: Bounds | None) -> Bounds | None:
+def bounds_of(bounds: Bounds | None) -> Bounds | None:
     """Return declared bounds (lo, hi) of the rewards, checked."""
-    if given is None:
+    if bounds is None:
         return None
-    if np.shape(given) != (2,) or not all(map(is_real, given)) or not given[0] < given[1]:
-        raise ValueError(f"bounds must be two finite numbers lo < hi; got {given!r}")
-    lo, hi = (number(end, "bounds") for end in given)
+    if np.shape(bounds) != (2,) or not all(map(is_real, bounds)) or not bounds[0] < bounds[1]:
+        raise ValueError(f"bounds must be two finite numbers lo < hi; got {bounds!r}")
+    lo, hi = (number(end, "bounds") for end in bounds)
     return lo, hi
 
 
@@ -128,11 +130,15 @@ def supported_by(
         )
     if not could.any():
         raise Unsupported("the target wants arms that had probability 0 in every round")
-    said = [f"the value is that of the {could.sum() / on.sum():.1%} of rounds where it could act"]
+    warnings = [
+        f"the value is that of the {could.sum() / on.sum():.1%} of rounds where it could act"
+    ]
     shares = [could[rows][on[rows]].mean() for rows in log.batches if on[rows].any()]
     if any(0 < share < 1 for share in shares):
-        said.append("what could be done changed within batches: the value is that of such contexts")
-    return could, said
+        warnings.append(
+            "what could be done changed within batches: the value is that of such contexts"
+        )
+    return could, warnings
 
 
 class Sizes(NamedTuple):
@@ -145,12 +151,12 @@ class Sizes(NamedTuple):
     mean: float
 
 
-def sizes_of(asked: Question) -> Sizes:
+def sizes_of(question: Question) -> Sizes:
     """Return the sizes of the target with the smallest effective sample size."""
-    log, on = asked.log, asked.on
+    log, on = question.log, question.on
     n = int(on.sum())
-    found = list[Sizes]()
-    for target in asked.targets:
+    sizes = list[Sizes]()
+    for target in question.targets:
         w = target.weights(log)[on]
         total = w.sum()
         expected = np.nan
@@ -159,14 +165,14 @@ def sizes_of(asked: Question) -> Sizes:
         elif log.probabilities is not None:
             expected = float(n**2 / spread(target.pi[on], log.probabilities[on]).sum())
         largest = float(w.max() / total) if total > 0 else np.nan
-        found.append(Sizes(ess(w), expected, largest, float(w.mean())))
-    return min(found, key=lambda one: one.ess)
+        sizes.append(Sizes(ess(w), expected, largest, float(w.mean())))
+    return min(sizes, key=lambda one: one.ess)
 
 
-def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) -> str:
+def wrong(question: Question, estimator: str, *, force: bool, predictable: bool) -> str:
     """Return why an interval of any kind would be invalid; "" if one may be valid."""
-    log = asked.log
-    trained = max(target.trained for target in asked.targets)
+    log = question.log
+    trained = max(target.trained for target in question.targets)
     if ESTIMATORS[estimator].biased:
         return f"{estimator!r} is biased: a number without an interval"
     if not predictable:

@@ -60,10 +60,10 @@ class Replay:
         return len(self.rounds)
 
     def __repr__(self) -> str:
-        said = f", refused: {self.refused}" if self.refused else ""
+        refusal = f", refused: {self.refused}" if self.refused else ""
         return (
             f"Replay({self.value:.4g} ± {self.se:.2g}, [{self.low:.4g}, {self.high:.4g}], "
-            f"{self.matched} matched rounds{said})"
+            f"{self.matched} matched rounds{refusal})"
         )
 
 
@@ -108,18 +108,18 @@ def replay(
     rng = np.random.default_rng(
         np.random.SeedSequence(integer(seed, "seed"), spawn_key=(THINNING_STREAM,))
     )
-    kept = np.flatnonzero(rng.random(len(data)) * data.propensity < least)
-    rounds, own = _played(data, bandit, kept)
+    candidates = np.flatnonzero(rng.random(len(data)) * data.propensity < least)
+    rounds, player = _played(data, bandit, candidates)
     reward = data.reward[rounds]
     if len(rounds) < 2:
-        raise ValueError(f"only {len(rounds)} of {len(kept)} kept rounds matched")
+        raise ValueError(f"only {len(rounds)} of {len(candidates)} kept rounds matched")
     value = float(reward.mean())
     se = float(reward.std(ddof=1) / np.sqrt(len(rounds)))
     why = "" if force else refuted(data)
     half = np.nan if why else float(norm.ppf((1 + level) / 2)) * se
     return Replay(
-        value, se, value - half, value + half, expected, len(kept), rounds, data.arm[rounds],
-        reward, level, own, why, tuple(warnings),
+        value, se, value - half, value + half, expected, len(candidates), rounds, data.arm[rounds],
+        reward, level, player, why, tuple(warnings),
     )  # fmt: skip
 
 
@@ -140,8 +140,8 @@ def _check(log: Log, bandit: Player) -> None:
         raise ValueError("a log has no features of arms, which this bandit needs")
     if isinstance(bandit, Bandit):
         check_encoder(bandit, log)
-    if isinstance(bandit, Bandit) and (known := trained_on(log, bandit)):
-        raise ValueError(f"the bandit was trained on {known} of these {len(log)} rounds")
+    if isinstance(bandit, Bandit) and (trained := trained_on(log, bandit)):
+        raise ValueError(f"the bandit was trained on {trained} of these {len(log)} rounds")
     if (missing := int(np.isnan(log.reward).sum())) > 0:
         raise ValueError(
             f"{missing} of {len(log)} rewards are missing (NaN), and a bandit cannot learn them: "
@@ -149,7 +149,7 @@ def _check(log: Log, bandit: Player) -> None:
         )
 
 
-def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
+def _least(log: Log, declared: Any) -> tuple[np.ndarray, list[str]]:
     """Return the minimum probability c of each round (n,), and warnings."""
     e = log.probabilities
     n = len(log)
@@ -162,11 +162,11 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
                 f"arms had probability 0 in {never} of {n} rounds, and a bandit may choose them: "
                 "available= of the log says which arms could be chosen"
             )
-    if given is None:
-        told = "the least propensity of the arms that were chosen stands for that of all arms: "
-        told += "min_probability= of the log's policy, where it is known, is right"
-        return np.full(n, lowest.min()), [told] if e is None else []
-    least = np.broadcast_to(floats(given, "min_probability"), (n,))
+    if declared is None:
+        warning = "the least propensity of the arms that were chosen stands for that of all arms: "
+        warning += "min_probability= of the log's policy, where it is known, is right"
+        return np.full(n, lowest.min()), [warning] if e is None else []
+    least = np.broadcast_to(floats(declared, "min_probability"), (n,))
     fits = (least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)  # NaN does not
     if not fits.all():
         t = int(np.argmin(fits))
@@ -177,26 +177,26 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     return least, []
 
 
-def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any]:
+def _played(log: Log, bandit: Player, candidates: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return the places of the matched rounds, and the bandit after them."""
     names = log.arm.tolist()
     matched = []
     could = _could(log, bandit)
-    own: Any = deepcopy(bandit)
-    if isinstance(own, Bandit):
-        own.encoder = None  # the contexts of a log are numbers by now
-    for t in kept.tolist():
-        twin: Any = transactions.fork(own) if isinstance(own, Bandit) else deepcopy(own)
-        among = () if could is None else ([a for a in own.arms if could[t, log.arms.index(a)]],)
+    player: Any = deepcopy(bandit)
+    if isinstance(player, Bandit):
+        player.encoder = None  # the contexts of a log are numbers by now
+    for t in candidates.tolist():
+        twin: Any = transactions.fork(player) if isinstance(player, Bandit) else deepcopy(player)
+        among = () if could is None else ([a for a in player.arms if could[t, log.arms.index(a)]],)
         decision = twin.choose(log.x[t], *among)
         if decision.arm == names[t]:
             twin.observe(decision, float(log.reward[t]))
-            own = twin
+            player = twin
             matched.append(t)
-    if isinstance(own, Bandit):
-        own = own.copy()  # with a lock of its own
-        own.encoder = bandit.encoder if isinstance(bandit, Bandit) else None
-    return np.array(matched, dtype=np.int64), own
+    if isinstance(player, Bandit):
+        player = player.copy()  # with a lock of its own
+        player.encoder = bandit.encoder if isinstance(bandit, Bandit) else None
+    return np.array(matched, dtype=np.int64), player
 
 
 def _could(log: Log, bandit: Player) -> np.ndarray | None:

@@ -16,32 +16,32 @@ SIGNS = (1, -1)  # of the target, and of the one that is subtracted
 
 
 def scored(
-    asked: Question, estimator: str, tuning: Tuning, m: Array | None, h: Array, learned: Array
+    question: Question, estimator: str, tuning: Tuning, m: Array | None, h: Array, learned: Array
 ) -> Scored:
     """Return the scores Γ of the target, or of the first target less the second.
 
     m: predicted means (n, K), if the estimator has them. h: the weights of rounds (n,). learned:
     the rewards (n,), NaN if not known.
     """
-    log = asked.log
+    log = question.log
     e = log.probabilities
-    y = asked.reward
-    if asked.logged_alone:
-        return alike(learned, y, asked.ratios)
+    y = question.reward
+    if question.logged_alone:
+        return alike(learned, y, question.ratios)
     weigh = ESTIMATORS[estimator].weight
-    ratios = tuple(weigh(w, tuning) for w in asked.ratios)
+    ratios = tuple(weigh(w, tuning) for w in question.ratios)
     scores, part = np.zeros((2, len(log)))
     levels = list[float]()  # without m: what is subtracted from rewards, the same for all arms
-    for sign, target, w in zip(SIGNS, asked.targets, ratios, strict=False):
+    for sign, target, w in zip(SIGNS, question.targets, ratios, strict=False):
         level, share = snips(w, y, h) if estimator == "snips" else (0.0, 1.0)
         levels.append(level)
         centre = level if m is None else m[np.arange(len(log)), log.played]
         if target.pi is None and e is None:
-            own = y  # the logged policy's, whatever the means
+            score = y  # the logged policy's, whatever the means
         else:
             base = level if m is None else np.einsum("nk,nk->n", target.density(log), m)
-            own = base + w * (y - centre) * share
-        scores += sign * own
+            score = base + w * (y - centre) * share
+        scores += sign * score
         part += sign * w * (y - centre)
 
     def of(k: int) -> tuple[Any, Any, Any, Any]:
@@ -49,7 +49,7 @@ def scored(
         each = ratios
         if e is not None:
             chance = e[:, k]
-            shares = (target.density(log)[:, k] for target in asked.targets)
+            shares = (target.density(log)[:, k] for target in question.targets)
             each = tuple(weigh(pi / np.where(chance > 0, chance, 1.0), tuning) for pi in shares)
         total = sum(sign * w for sign, w in zip(SIGNS, each, strict=False))
         if m is not None:
@@ -61,7 +61,7 @@ def scored(
     if estimator == "dm":
         arms = np.empty(0, dtype=np.int64)
     elif e is None:
-        arms = np.unique(log.played[asked.on & (asked.w != 0)])
+        arms = np.unique(log.played[question.on & (question.w != 0)])
     else:
-        arms = np.flatnonzero((asked.delta[asked.on] != 0).any(axis=0))
+        arms = np.flatnonzero((question.delta[question.on] != 0).any(axis=0))
     return Scored(scores, log.played, learned, part, ratios, tuple(arms.tolist()), of)

@@ -59,16 +59,16 @@ def variance(sums: Array, excess: Any, size: Any) -> tuple[Any, Any]:
     return seen, mixed(seen, excess, np.minimum(effective(seen, squares), size))
 
 
-def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
+def noise(own_variance: Any, left: Any, size: Any, pooled: Any) -> Any:
     """Return the variance of an arm's rewards around their mean, from few of them.
 
-    own: around the arm's mean. left: around predicted means, taken if it is smaller. size: how many
-    rewards make it up. As if 2 more had come, it is (1 + 2/size) times as large. An arm with a size
-    below 2 borrows `pooled`, the variance within all arms.
+    own_variance: around the arm's mean. left: around predicted means, taken if it is smaller.
+    size: how many rewards make it up. As if 2 more had come, it is (1 + 2/size) times as large. An
+    arm with a size below 2 borrows `pooled`, the variance within all arms.
     """
-    known = np.minimum(size / CLICKS_NEEDED, 1.0)
+    certainty = np.minimum(size / CLICKS_NEEDED, 1.0)
     added = np.minimum(size / CLICKS_NEEDED, CLICKS_NEEDED / np.maximum(size, MIN_WEIGHT_SUM))
-    return np.minimum(own, left) * (1 + added) + (1 - known) * pooled
+    return np.minimum(own_variance, left) * (1 + added) + (1 - certainty) * pooled
 
 
 class Arms(NamedTuple):
@@ -95,8 +95,8 @@ class Arms(NamedTuple):
 
     def promised(self, pooled: Any) -> Any:
         """Return Σh²E[w²(Y − m)²], as far as it is known."""
-        known = (self.n > 0) & (self.own <= self.left)
-        return self.varies(pooled) + np.where(known, self.far, 0.0)
+        is_known = (self.n > 0) & (self.own <= self.left)
+        return self.varies(pooled) + np.where(is_known, self.far, 0.0)
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ def deviations(arm: Array, y: Array) -> tuple[Array, Array]:
     for rows in np.split(order, np.flatnonzero(np.diff(arm[order])) + 1):
         # for less rounding error
         n = np.arange(1, len(rows) + 1)
-        own = y[rows] - y[rows[:1]]
-        u[rows] = own - np.cumsum(own) / n
+        shifted = y[rows] - y[rows[:1]]
+        u[rows] = shifted - np.cumsum(shifted) / n
         gain[rows] = u[rows] ** 2 * n / np.maximum(n - 1, 1)
     return u, gain
 
@@ -233,34 +233,34 @@ def tallied(scored: Scored, h: Array) -> Tally:
     arm = scored.arm[rounds]
     y = scored.reward[rounds]
     d = scored.scores[rounds]
-    known = ~np.isnan(y)
+    is_known = ~np.isnan(y)
     origin = float(h @ d / h.sum()) if len(h) else 0.0
     u, gain = deviations(arm, y)
-    rewards = np.cumsum([known, gain, u**2, u**4], axis=1)
+    rewards = np.cumsum([is_known, gain, u**2, u**4], axis=1)
     pooled = rewards[1] / np.maximum(rewards[0], 1)
     promised = np.zeros(len(rounds))
     last = []
     for k in scored.arms:
         e, w, m, level = (np.broadcast_to(of, len(scored.arm))[rounds] for of in scored.of(k))
-        mine = known & (arm == k)
-        first = y[mine.argmax()] if mine.any() else 0.0  # for less rounding error
-        own_y = np.where(mine, y - first, 0.0)
+        of_arm = is_known & (arm == k)
+        first = y[of_arm.argmax()] if of_arm.any() else 0.0  # for less rounding error
+        own_y = np.where(of_arm, y - first, 0.0)
         m = m - first
         level = level - first
-        n = np.cumsum(mine)
+        n = np.cumsum(of_arm)
         mean = np.cumsum(own_y) / np.maximum(n, 1)
-        own, u2, u4 = (np.cumsum(np.where(mine, of, 0.0)) for of in (gain, u**2, u**4))
-        left = np.cumsum(np.where(mine & (n > 1), (own_y - m) ** 2, 0.0))
+        own, u2, u4 = (np.cumsum(np.where(of_arm, of, 0.0)) for of in (gain, u**2, u**4))
+        left = np.cumsum(np.where(of_arm & (n > 1), (own_y - m) ** 2, 0.0))
         g = (h * w) ** 2 * e
         C = np.cumsum(g)
         C1 = np.cumsum(g * level)
         C2 = np.cumsum(g * level**2)
         far = np.maximum(mean**2 * C - 2 * mean * C1 + C2, 0.0)
-        seen = np.cumsum(np.where(mine, h * w * (own_y - mean[-1]), 0.0) ** 2)
-        found = Arms(n, own, left, u2, u4, C, far, seen)
-        promised += found.promised(pooled)
-        last.append([values[-1] for values in found])
-    seen = np.cumsum((h * np.where(known, scored.part[rounds], 0.0)) ** 2)
+        seen = np.cumsum(np.where(of_arm, h * w * (own_y - mean[-1]), 0.0) ** 2)
+        sums = Arms(n, own, left, u2, u4, C, far, seen)
+        promised += sums.promised(pooled)
+        last.append([values[-1] for values in sums])
+    seen = np.cumsum((h * np.where(is_known, scored.part[rounds], 0.0)) ** 2)
     ratios = np.array([np.cumsum([w[rounds], w[rounds] ** 2], axis=1) for w in scored.ratios])
     arms = Arms(*np.array(last, dtype=np.float64).reshape(-1, len(Arms._fields)).T)
     return Tally(

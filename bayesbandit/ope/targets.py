@@ -77,10 +77,10 @@ def target_of(log: Log, target: Any) -> Target:
             target = partial(target.__func__, frozen)
             arms = owner.arms
             trained = trained_on(log, owner)
-        found = target(log.x)
-        if np.ndim(found) == 1:
-            return Target(_one_hot(log, np.asarray(found)), trained)
-        return Target(_placed(log, found, arms), trained)
+        probabilities = target(log.x)
+        if np.ndim(probabilities) == 1:
+            return Target(_one_hot(log, np.asarray(probabilities)), trained)
+        return Target(_placed(log, probabilities, arms), trained)
     if isinstance(target, tuple | str | bytes | dict):
         raise TypeError(f"a target is an arm, probabilities (n, K), a bandit; got {shown(target)}")
     return Target(_placed(log, target, log.arms))
@@ -120,19 +120,19 @@ def trained_on(log: Log, bandit: Bandit) -> int:
         return 0
     index = {arm: float(k) for k, arm in enumerate(log.arms)}
     names = np.array([index.get(arm, -1.0) for arm in past.arm.tolist()])
-    own = np.column_stack([log.x, log.played, log.reward])
+    rounds = np.column_stack([log.x, log.played, log.reward])
     theirs = np.column_stack([past.x, names, past.reward])
-    _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
-    mine = number.ravel()[: len(own)]
-    seen = number.ravel()[len(own) :]
-    distinct = len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine)
-    size = 1 if distinct else min(IDENTIFYING_ROUNDS, len(mine))
+    _, number = np.unique(np.vstack([rounds, theirs]), axis=0, return_inverse=True)
+    of_log = number.ravel()[: len(rounds)]
+    seen = number.ravel()[len(rounds) :]
+    distinct = len(np.unique(of_log)) >= DISTINCT_ROWS_SHARE * len(of_log)
+    size = 1 if distinct else min(IDENTIFYING_ROUNDS, len(of_log))
     if len(seen) < size:
         return 0
     windows = np.lib.stride_tricks.sliding_window_view
     runs = {run.tobytes() for run in windows(seen, size)}
-    found = np.array([run.tobytes() in runs for run in windows(mine, size)])
-    return int(np.convolve(found, np.ones(size)).astype(bool).sum())
+    matches = np.array([run.tobytes() in runs for run in windows(of_log, size)])
+    return int(np.convolve(matches, np.ones(size)).astype(bool).sum())
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:

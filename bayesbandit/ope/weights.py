@@ -35,27 +35,27 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
     of the previous batch. The first batch uses its own. Needs the probabilities (n, K).
     """
     assert log.probabilities is not None
-    found = np.empty(len(log.batches))
+    means = np.empty(len(log.batches))
     so_far = 0.0
     n = 0
-    own = spread(delta, log.probabilities)
+    cost = spread(delta, log.probabilities)
     for b, rows in enumerate(log.batches):
         if log.snapshots is not None and b > 0:
             before = np.flatnonzero(on[: rows.start])
             before = before[:: -(-len(before) // MAX_CONTEXTS)] if len(before) else before
-            costs = spread(delta[before], log.policy(b, before)) if len(before) else own[:0]
+            costs = spread(delta[before], log.policy(b, before)) if len(before) else cost[:0]
         else:
             last = log.batches[max(b - 1, 0)]
-            costs = own[last][on[last]]
+            costs = cost[last][on[last]]
         if n == 0 or len(costs) == 0:  # no earlier rounds: its own; or the average so far
-            costs = own[rows][on[rows]] if n == 0 else np.array([so_far / n])
+            costs = cost[rows][on[rows]] if n == 0 else np.array([so_far / n])
         mean = costs.mean() if len(costs) else 0.0
-        found[b] = max(mean, MIN_PHI_SHARE * so_far / max(n, 1))
-        if found[b] == 0.0:  # two policies that agree so far: the largest possible cost
-            found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
-        so_far = so_far + own[rows][on[rows]].sum()
+        means[b] = max(mean, MIN_PHI_SHARE * so_far / max(n, 1))
+        if means[b] == 0.0:  # two policies that agree so far: the largest possible cost
+            means[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
+        so_far = so_far + cost[rows][on[rows]].sum()
         n = n + int(on[rows].sum())
-    return found
+    return means
 
 
 def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) -> np.ndarray:
@@ -72,8 +72,8 @@ def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) ->
     share = np.cumsum(size, axis=0) - size
     total = share.sum(axis=1)
     missing = (share * ~seen).sum(axis=1)
-    known = seen.any(axis=1) & ((2 * missing < total) | (total == 0))
-    return known | (np.cumsum(on) > SEEN_ARMS_ROUNDS)
+    is_informed = seen.any(axis=1) & ((2 * missing < total) | (total == 0))
+    return is_informed | (np.cumsum(on) > SEEN_ARMS_ROUNDS)
 
 
 def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
@@ -106,12 +106,12 @@ def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndar
         cost = spread(delta, log.policy(b, slice(None)))
         return np.divide(1.0, cost, out=np.ones_like(cost), where=cost > 0)
 
-    Z, own = np.zeros(len(log)), np.empty(len(log))
+    Z, h_own = np.zeros(len(log)), np.empty(len(log))
     for b, rows in enumerate(log.batches):
         h = h_of(b)
         Z += (rows.stop - rows.start) * h
-        own[rows] = h[rows]
-    share = own / Z
+        h_own[rows] = h[rows]
+    share = h_own / Z
     B = share * scores
     each = B / Z
     centre = by_batch(log, np.array([h_of(b) @ each for b in range(len(log.batches))]))

@@ -95,9 +95,11 @@ def over_time(
     least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
-        here = points[points["environment"] == name]
+        points_here = points[points["environment"] == name]
         for b, (bandit, style) in enumerate(styles.items()):
-            line = here[here["bandit"] == bandit].dropna(subset=column).sort_values("t")
+            line = (
+                points_here[points_here["bandit"] == bandit].dropna(subset=column).sort_values("t")
+            )
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             panel.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
@@ -105,14 +107,14 @@ def over_time(
         dress(panel, words(name), clock, label)
         ruled(panel)
         panel.set_xlim(0, None)
-        if here[column].min() < 0.0:
+        if points_here[column].min() < 0.0:
             panel.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         elif share and least > 0.5:
             room = max(1.0 - least, 0.05)
             panel.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
         else:
             panel.set_ylim(0.0, 1.03 if share else None)
-        if here[column].isna().all():
+        if points_here[column].isna().all():
             panel.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=panel.transAxes)
     default = f"{what}{', ' if once else ': mean ± SE over '}{count}{many}"
     keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]

@@ -58,15 +58,17 @@ def paired_differences(
     if reference not in bandits:
         raise ValueError(f"the reference must be one of {bandits}; got {reference!r}")
     others = [name for name in bandits if name != reference]
-    found = differences(table, [(name, reference) for name in others])
-    if found.empty:
+    gaps = differences(table, [(name, reference) for name in others])
+    if gaps.empty:
         raise ValueError("no pair of bandits met in two replications or more")
-    names = pd.unique(found["environment"]).tolist()
+    names = pd.unique(gaps["environment"]).tolist()
     labels, down, lines = rows(others)
     _, axes = panels(len(names), 4, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     for panel, name in zip(axes, names, strict=True):
-        here = found[found["environment"] == name].set_index("one").reindex(others)
-        mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
+        panel_gaps = gaps[gaps["environment"] == name].set_index("one").reindex(others)
+        mean, se, n = (
+            panel_gaps[c].to_numpy(np.float64) for c in ("difference", "se", "replications")
+        )
         reach = se * t.ppf(0.5 + CONFIDENCE_LEVEL / 2, n - 1)
         compare(panel, down, mean, mean - reach, mean + reach, np.abs(mean) > reach, -1)
         dress(
@@ -74,7 +76,7 @@ def paired_differences(
         )
         ruled(panel, "x")
     label_rows(axes, labels, down, lines)
-    over = f"mean and {CONFIDENCE_LEVEL:.0%} interval over {replications(found['replications'])}"
+    over = f"mean and {CONFIDENCE_LEVEL:.0%} interval over {replications(gaps['replications'])}"
     default = f"Paired differences of regret {horizon(table)}: {over}"
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     return finish(axes, title, default, keys, handle=1)
@@ -91,8 +93,8 @@ def compare(
     """
     sign = np.where(np.isnan(low), np.nan, better * np.sign(value) * sure)
     for which, (colour, marker, _) in LOOKS.items():
-        some = sign == which
-        bars(ax, down[some], value[some], low[some], high[some], colour, marker)
+        in_group = sign == which
+        bars(ax, down[in_group], value[in_group], low[in_group], high[in_group], colour, marker)
     ax.axvline(0.0, color="black", lw=0.9, zorder=1)
 
 

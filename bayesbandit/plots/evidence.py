@@ -47,14 +47,14 @@ def policy_values(
     _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
     value, low, high = result.table[["estimate", "low", "high"]].to_numpy(np.float64).T
     panel, down = _rows(result.table.index, ax, width)
-    known = ~np.isnan(low)
+    has_interval = ~np.isnan(low)
     bars(panel, down, value, low, high, BLUE, "o")
-    panel.plot(value[~known], -down[~known], "D", color=GREY, ms=5)
+    panel.plot(value[~has_interval], -down[~has_interval], "D", color=GREY, ms=5)
     dress(panel, "", "mean reward a round", "", inches=PANEL_INCHES)
     ruled(panel, "x")
     default = f"What policies would have earned: {100 * result.level:g}% intervals"
     keys = [dot(BLUE, "o", "estimate and interval"), dot(GREY, "D", "interval refused")]
-    return finish([panel], title, default, keys[: 1 + int(not known.all())], handle=1)
+    return finish([panel], title, default, keys[: 1 + int(not has_interval.all())], handle=1)
 
 
 def policy_contrasts(
@@ -106,17 +106,17 @@ def calibration(
     arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
     _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
     for panel, arm in zip(axes, arms, strict=True):
-        here = table[table["arm"] == arm]
-        n = here["rounds"].to_numpy()
-        said, was = here["expected"] / n, here["chosen"] / n
-        reach = 2 * np.sqrt(np.maximum(said * (1 - said), 0) / n)
+        bins = table[table["arm"] == arm]
+        n = bins["rounds"].to_numpy()
+        expected, was = bins["expected"] / n, bins["chosen"] / n
+        reach = 2 * np.sqrt(np.maximum(expected * (1 - expected), 0) / n)
         panel.plot([0, 1], [0, 1], color=GREY, lw=1.0)
-        panel.errorbar(said, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
+        panel.errorbar(expected, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
         panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         dress(panel, str(arm), "logged probability", "share of rounds")
         ruled(panel)
-    some = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
-    default = f"Calibration of the logged probabilities ± 2 SE{some}"
+    limit = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
+    default = f"Calibration of the logged probabilities ± 2 SE{limit}"
     return finish(axes, title, default)
 
 
@@ -133,23 +133,27 @@ def value_sequences(
     """
     _check(result, Evaluation, "value_sequences takes bb.ope.evaluate(…)")
     table = result.sequence
-    known = [name for name in result.policies if (table["policy"] == name).any()]
-    if not (names := known[:MANY]):
+    policies = [name for name in result.policies if (table["policy"] == name).any()]
+    if not (names := policies[:MANY]):
         raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
-        here = table[table["policy"] == name]
-        here = here.iloc[np.unique(np.linspace(0, len(here) - 1, LINE_POINTS).astype(int))]
-        own = look(0)
-        panel.fill_between(here["round"], here["low"], here["high"], color=own["color"], alpha=0.25)
+        sequence = table[table["policy"] == name]
+        sequence = sequence.iloc[
+            np.unique(np.linspace(0, len(sequence) - 1, LINE_POINTS).astype(int))
+        ]
+        style = look(0)
+        panel.fill_between(
+            sequence["round"], sequence["low"], sequence["high"], color=style["color"], alpha=0.25
+        )
         if (estimate := result.estimates[name]) is not None:
             panel.axhline(estimate.value, color=GREY, lw=1.0)
         dress(panel, str(name), "round", "mean reward a round")
         ruled(panel)
     _close(axes, table[table["policy"].isin(names)])
-    some = "" if len(names) == len(known) else f", the first {MANY} of {len(known)} policies"
+    limit = "" if len(names) == len(policies) else f", the first {MANY} of {len(policies)} policies"
     what = f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%"
-    default = f"{what}{some}"
+    default = f"{what}{limit}"
     keys = [
         Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
         Line2D([], [], color=GREY, label="estimate at the end"),
@@ -157,9 +161,9 @@ def value_sequences(
     return finish(axes, title, default, keys, handle=2)
 
 
-def _check(given: object, kind: type, said: str) -> None:
-    if not isinstance(given, kind):
-        raise TypeError(f"{said}; got {shown(given)}")
+def _check(value: object, kind: type, needs: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{needs}; got {shown(value)}")
 
 
 def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:

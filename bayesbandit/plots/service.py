@@ -47,18 +47,18 @@ def weekly_values(values: pd.DataFrame) -> Figure:
     refused. values: `week`, `value`, `low` and `high`."""
     panel = _panel()
     _dated(panel, "reward a decision", values["week"])
-    known = values["low"].notna().to_numpy()
+    has_interval = values["low"].notna().to_numpy()
     week = values["week"].to_numpy()
     value, low, high = values[["value", "low", "high"]].to_numpy(dtype=np.float64).T
-    panel.vlines(week[known], low[known], high[known], color=BLUE, lw=1.6)
-    panel.plot(week[known], value[known], "o", color=BLUE, ms=5)
-    panel.plot(week[~known], value[~known], "D", color=GREY, ms=5)
+    panel.vlines(week[has_interval], low[has_interval], high[has_interval], color=BLUE, lw=1.6)
+    panel.plot(week[has_interval], value[has_interval], "o", color=BLUE, ms=5)
+    panel.plot(week[~has_interval], value[~has_interval], "D", color=GREY, ms=5)
     default = "Mean reward by week of the decision, with 95% intervals"
     keys = [
         Line2D([], [], color=BLUE, marker="o", ms=5, label="mean and interval"),
         Line2D([], [], color=GREY, marker="D", ls="", ms=5, label="interval refused"),
     ]
-    return finish([panel], None, default, keys[: 1 + int(not known.all())], handle=2)
+    return finish([panel], None, default, keys[: 1 + int(not has_interval.all())], handle=2)
 
 
 def reward_lags(times: np.ndarray, share: np.ndarray, unit: str = "hours") -> Figure:
@@ -93,10 +93,10 @@ def _dated(ax: Axes, label: str, dates: Iterable[pd.Timestamp]) -> None:
     """Dress an axis of dates. Few have a tick each, and one has no more than its days beside it."""
     dress(ax, "", "", label)
     ruled(ax)
-    known = pd.DatetimeIndex([*dates])
-    if 0 < len(known) <= FEW_DATES:
-        at = date2num(known.to_numpy())  # in days
-        ax.set_xticks(at, [f"{date:%Y-%m-%d}" for date in known])
+    days = pd.DatetimeIndex([*dates])
+    if 0 < len(days) <= FEW_DATES:
+        at = date2num(days.to_numpy())  # in days
+        ax.set_xticks(at, [f"{date:%Y-%m-%d}" for date in days])
         ax.set_xlim(at.min() - DAYS_BESIDE, at.max() + DAYS_BESIDE)
         return
     locator = AutoDateLocator(minticks=2, maxticks=5)

@@ -78,15 +78,15 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     `KNOWN` or the name itself decides it. If two names of a picture get the same look, the later
     one takes the next look.
     """
-    found: dict[str, int] = {}
+    number_of: dict[str, int] = {}
     for name in names:
         i = KNOWN.get(name)
-        if i is None or i in found.values():
+        if i is None or i in number_of.values():
             left = sorted({*range(LOOKS)} - {*KNOWN.values()})
             at = crc32(str(name).encode()) % len(left)
-            i = next((i for i in left[at:] + left[:at] if i not in found.values()), left[at])
-        found[name] = i
-    return {name: look(i) for name, i in found.items()}
+            i = next((i for i in left[at:] + left[:at] if i not in number_of.values()), left[at])
+        number_of[name] = i
+    return {name: look(i) for name, i in number_of.items()}
 
 
 def words(environment: object) -> str:

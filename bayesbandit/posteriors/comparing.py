@@ -43,14 +43,16 @@ def compare_models(
             warnings.simplefilter("ignore", UserWarning)
             tree = posterior.to_datatree()
         n = len(posterior.rows["reward"])
-        known = tree["log_likelihood"].dataset if "log_likelihood" in tree else {}
-        found = [k for k in known if known[k].shape[2:] == (n,)]
-        if len(found) != 1:
+        likelihoods = tree["log_likelihood"].dataset if "log_likelihood" in tree else {}
+        by_row = [k for k in likelihoods if likelihoods[k].shape[2:] == (n,)]
+        if len(by_row) != 1:
             raise ValueError(
                 f"{name}: its log likelihood is not one number for each row (it has "
-                f"{', '.join(map(repr, known)) or 'none'}), which a comparison by leaving rows out "
-                "needs"
+                f"{', '.join(map(repr, likelihoods)) or 'none'}), which a comparison by leaving "
+                "rows out needs"
             )
-        tree["log_likelihood"] = tree["log_likelihood"].dataset[found].rename({found[0]: "reward"})
+        tree["log_likelihood"] = (
+            tree["log_likelihood"].dataset[by_row].rename({by_row[0]: "reward"})
+        )
         trees[name] = tree
     return az.compare(trees, var_name="reward")

@@ -61,9 +61,9 @@ def datatree(
     row = str(row_dimension(model))
     data = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
     observed = {str(v.name): np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs}
-    whole = [k for k in along_rows(model) if len(observed[k]) == len(data["x"])]
+    complete = [k for k in along_rows(model) if len(observed[k]) == len(data["x"])]
     for one in (model, unweighted):
-        one.named_vars_to_dims.update(dict.fromkeys(whole, (row,)))
+        one.named_vars_to_dims.update(dict.fromkeys(complete, (row,)))
     coords = {k: np.asarray(v) for k, v in model.coords.items() if v is not None}
     coords |= {row: np.arange(len(data["x"])), **{k: np.asarray(v) for k, v in names.items()}}
     chains = next(iter(free.values())).shape[:2]
@@ -107,8 +107,8 @@ def datatree(
             _without("posterior_predictive", "no variable is observed")
         potentials = _on_rows(unweighted)
         if potentials and no_sum:
-            told = ", ".join(map(repr, potentials))
-            _without("log_likelihood", f"the potential {told} is no sum over rows: {no_sum}")
+            listed = ", ".join(map(repr, potentials))
+            _without("log_likelihood", f"the potential {listed} is no sum over rows: {no_sum}")
         elif potentials:
             each = _of_rows(LogDensity(read(model)), flat, data).reshape(*chains, -1)
             groups["log_likelihood"] = az.convert_to_dataset(
@@ -118,8 +118,8 @@ def datatree(
             groups["log_likelihood"] = pm.compute_log_likelihood(
                 tree, model=unweighted, extend_inferencedata=False, **QUIET_SAMPLING
             )
-    for group, found in groups.items():
-        values = getattr(found, "dataset", found)  # a node's dataset
+    for group, variables in groups.items():
+        values = getattr(variables, "dataset", variables)  # a node's dataset
         along = {k: v for k, v in coords.items() if k in values.dims}
         tree[group] = xr.DataTree(values.assign_coords(along))
     return tree

@@ -104,12 +104,12 @@ def fit(
 
     with holding(model, "these rows"):
         first = plan_of_built(model, built, engine)
-        chosen, known = first.try_engines(known_by)
+        chosen, results = first.try_engines(known_by)
         if chosen is not first or any(refusal.of_rows for refusal in chosen.refusals):
             _warn_of_another(chosen)
-    if isinstance(known, SampledDraws):
-        known.diagnostics.warn(f"{model.name} by {chosen.engine}")
-    return Posterior(chosen, rows, known, number, features, encoder)
+    if isinstance(results, SampledDraws):
+        results.diagnostics.warn(f"{model.name} by {chosen.engine}")
+    return Posterior(chosen, rows, results, number, features, encoder)
 
 
 def _warn_of_another(chosen: Plan) -> None:

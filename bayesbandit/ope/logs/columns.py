@@ -124,14 +124,14 @@ def propensities_of(
         e = distribution(probabilities, n, arms, "probabilities")
         p = e[rows, played]
     if propensity is not None:
-        given = propensities(column_of(propensity, n, "propensities"), n)
-        if e is not None and not (gap := np.abs(given - p)).max() <= PROBABILITY_TOLERANCE:
+        p_chosen = propensities(column_of(propensity, n, "propensities"), n)
+        if e is not None and not (gap := np.abs(p_chosen - p)).max() <= PROBABILITY_TOLERANCE:
             t = int(gap.argmax())
             raise ValueError(
-                f"the propensity {given[t]:.6g} of round {t} is not the probability of its arm, "
+                f"the propensity {p_chosen[t]:.6g} of round {t} is not the probability of its arm, "
                 f"{p[t]:.6g}"
             )
-        p = given if e is None else p
+        p = p_chosen if e is None else p
     if (p == 0).any():
         t = int(np.argmin(p))
         raise ValueError(
@@ -150,13 +150,13 @@ def available_of(
     """Return the mask (n, K) of the available arms, or None."""
     if values is None:
         return None
-    found = matrix_of(values, len(played), arms, "available")
-    if (strange := found[~np.isin(found, (0.0, 1.0))]).size:
+    mask = matrix_of(values, len(played), arms, "available")
+    if (strange := mask[~np.isin(mask, (0.0, 1.0))]).size:
         raise ValueError(f"available must be true or false; got {strange[0]}")
-    on = found == 1.0
-    own = on[np.arange(len(played)), played]
-    if not own.all():
-        t = int(np.argmin(own))
+    on = mask == 1.0
+    played_on = on[np.arange(len(played)), played]
+    if not played_on.all():
+        t = int(np.argmin(played_on))
         raise ValueError(f"the arm of round {t}, {arms[played[t]]!r}, was not available")
     if e is not None and len(chosen := np.argwhere(~on & (e > 0))):
         t, k = chosen[0].tolist()

@@ -68,9 +68,9 @@ def fitted(frame: pd.DataFrame, roles: Roles, keep: Collection[Name]) -> Encoder
     """
     if not roles.contexts:
         return None
-    kept = [column for column in names_in(keep) if column in roles.contexts]
+    columns = [column for column in names_in(keep) if column in roles.contexts]
     try:
-        return Encoder.fit(frame[list(roles.contexts)], keep=kept)
+        return Encoder.fit(frame[list(roles.contexts)], keep=columns)
     except NoFeatures as error:
         warnings.warn(f"the log is read without contexts: {error}", stacklevel=3)
         return None

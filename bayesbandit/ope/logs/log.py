@@ -129,8 +129,8 @@ class Log:
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.arms[:5])) + (", …" if len(self.arms) > 5 else "")
-        known = "probabilities" if self.probabilities is not None else "propensities"
-        return f"Log({len(self)} rounds, arms=[{shown}], {known})"
+        column = "probabilities" if self.probabilities is not None else "propensities"
+        return f"Log({len(self)} rounds, arms=[{shown}], {column})"
 
     def __getitem__(self, rows: slice | np.ndarray) -> Log:
         """Return some of the rounds, in order: by a slice that goes forward, or a mask (n,)."""
@@ -139,15 +139,15 @@ class Log:
             raise IndexError("rounds must be a slice that goes forward, or true and false (n,)")
         if len(which) < 2:
             raise ValueError(f"a log needs at least two rounds; got {len(which)} of {len(self)}")
-        some = copy(self)
+        part = copy(self)
         for name in CACHED_FIELDS:
-            vars(some).pop(name, None)
+            vars(part).pop(name, None)
         for name in OF_ROUNDS:
             values = getattr(self, name)
-            setattr(some, name, None if values is None else values[which])
+            setattr(part, name, None if values is None else values[which])
         if self.snapshots is not None:
-            some.snapshots = self.snapshots[:, which]
-        return some
+            part.snapshots = self.snapshots[:, which]
+        return part
 
     @staticmethod
     def of(source: Any, **columns: Any) -> Log:
@@ -242,12 +242,12 @@ class Log:
             raise ValueError("within needs a log with time= and reward_time=")
         came = np.nan_to_num(self.reward_time, nan=-np.inf)
         now = max(self.time[-1], came.max()) if now is None else now
-        some = self[self.time <= now - number(delay, "delay", least=0)]
-        assert some.time is not None
-        assert some.reward_time is not None
-        late = ~(some.reward_time - some.time <= delay)  # NaN: never
-        some.reward = rewards_of(np.where(late, default, some.reward), len(some))
-        return some
+        log = self[self.time <= now - number(delay, "delay", least=0)]
+        assert log.time is not None
+        assert log.reward_time is not None
+        late = ~(log.reward_time - log.time <= delay)  # NaN: never
+        log.reward = rewards_of(np.where(late, default, log.reward), len(log))
+        return log
 
     def _checked(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
@@ -257,16 +257,16 @@ class Log:
             raise ValueError("snapshots need batch=: the label of the policy of each round")
         if self.probabilities is None:
             raise ValueError("snapshots need the probabilities (n, K) that were logged")
-        found = floats(snapshots, "snapshots")
+        stack = floats(snapshots, "snapshots")
         n, K = self.probabilities.shape
-        if found.shape[1:] != (n, K):
-            raise ValueError(f"snapshots must be (B, {n}, {K}), by batch=; got {found.shape}")
-        if not {float(b) for b in self.batch} <= set(range(len(found))):
+        if stack.shape[1:] != (n, K):
+            raise ValueError(f"snapshots must be (B, {n}, {K}), by batch=; got {stack.shape}")
+        if not {float(b) for b in self.batch} <= set(range(len(stack))):
             raise ValueError(
-                f"batches must be 0 … {len(found) - 1}, as snapshots; got {self.batch[0]:g} … "
+                f"batches must be 0 … {len(stack) - 1}, as snapshots; got {self.batch[0]:g} … "
                 f"{self.batch[-1]:g}"
             )
-        gap = np.abs(found[self.batch.astype(int), np.arange(n)] - self.probabilities).max(axis=1)
+        gap = np.abs(stack[self.batch.astype(int), np.arange(n)] - self.probabilities).max(axis=1)
         fits = gap <= PROBABILITY_TOLERANCE  # NaN does not
         if not fits.all():
             t = int(np.argmin(fits))
@@ -274,4 +274,4 @@ class Log:
                 f"the snapshot of batch {self.batch[t]:g} differs from the logged probabilities by "
                 f"{gap[t]:.3g} in round {t}"
             )
-        return found
+        return stack

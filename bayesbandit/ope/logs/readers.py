@@ -58,11 +58,11 @@ def of_history(history: Any) -> dict[str, Any]:
     e = np.empty((len(rows), K))
     all_chances(rows, layout.n_columns, K, e)
     inside = played < K
-    own = e[np.arange(len(rows)), np.where(inside, played, 0)]
+    chosen = e[np.arange(len(rows)), np.where(inside, played, 0)]
     # these are the probabilities of the decision, unless another propensity was given
-    whole = (
+    is_complete = (
         inside
-        & (np.abs(own - p) <= SILENT_TOLERANCE)
+        & (np.abs(chosen - p) <= SILENT_TOLERANCE)
         & (np.abs(e.sum(axis=1) - 1) <= SILENT_TOLERANCE)
     )
     x = None if layout.of_arms else now.x
@@ -70,7 +70,7 @@ def of_history(history: Any) -> dict[str, Any]:
     parts = {"x": x, "arm": names, "reward": now.reward, "arms": arms}
     if layout.features is not None and x is not None:
         parts["features"] = tuple(layout.features)
-    if not whole.all() or len(arms) > K:
+    if not is_complete.all() or len(arms) > K:
         return {**parts, "propensity": p}
     mean = layout.records(rows)["mean"]
     on = mean > -np.inf
@@ -113,15 +113,15 @@ def of_frame(
     roles = roles_in(frame, name, x=x, keep=keep, encoder=encoder, arms=arms, **columns)
     contexts = frame[list(roles.contexts)]
     if encoder is not None:
-        made = encoder.transform(contexts[list(encoder.columns)])
-        contexts = pd.DataFrame(made, columns=list(encoder.features))
+        encoded = encoder.transform(contexts[list(encoder.columns)])
+        contexts = pd.DataFrame(encoded, columns=list(encoder.features))
         left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
         roles = replace(roles, left=left)
     elif roles.of_history:
         contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
     elif x is None:
-        kept = names_in(keep)
-        check_no_identifier([column for column in roles.contexts if column not in kept], "x")
+        to_keep = names_in(keep)
+        check_no_identifier([column for column in roles.contexts if column not in to_keep], "x")
     strange = [column for column in contexts if contexts[column].dtype.kind not in "biuf"]
     if strange:
         raise ValueError(
@@ -129,15 +129,15 @@ def of_frame(
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
     named, each = roles.named, roles.probabilities
-    given = tuple(each) if arms is None else arm_names(arms)
-    k, known = _arms_of(frame[named["arm"]], str(named["arm"]), given)
-    parts: dict[str, Any] = {"arm": name_array(known)[k], "arms": known, "roles": roles}
+    declared = tuple(each) if arms is None else arm_names(arms)
+    k, names = _arms_of(frame[named["arm"]], str(named["arm"]), declared)
+    parts: dict[str, Any] = {"arm": name_array(names)[k], "arms": names, "roles": roles}
     if each:
-        if {*each} != {*known}:
+        if {*each} != {*names}:
             raise ValueError(
-                f"probabilities must have a column for each arm of {list(known)!r}; got {each!r}"
+                f"probabilities must have a column for each arm of {list(names)!r}; got {each!r}"
             )
-        p = np.column_stack([numbers(frame[each[arm]], f"P({arm})") for arm in known])
+        p = np.column_stack([numbers(frame[each[arm]], f"P({arm})") for arm in names])
         parts["probabilities"] = p
         if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
             parts["available"] = p > 0
@@ -148,19 +148,19 @@ def of_frame(
 
 
 def _arms_of(
-    column: pd.Series, name: str, given: tuple[Name, ...]
+    column: pd.Series, name: str, declared: tuple[Name, ...]
 ) -> tuple[np.ndarray, tuple[Name, ...]]:
     """Return the numbers (n,) of the chosen arms, and the arms' names."""
     try:
         found_in = classes if column.nunique() > 1 else levels_of
-        number, found = found_in(whole(column))
+        number, levels = found_in(whole(column))
     except ValueError as error:
         raise ValueError(f"column {name!r} (arm): {error}") from error
-    arms = given or found
+    arms = declared or levels
     spoken = {str(arm): k for k, arm in enumerate(arms)}
-    if unknown := [arm for arm in found if str(arm) not in spoken]:
+    if unknown := [arm for arm in levels if str(arm) not in spoken]:
         raise ValueError(
             f"column {name!r} (arm) has {unknown[0]!r}; the arms, of arms= or with a column of "
             f"probabilities, are {list(arms)!r}"
         )
-    return np.array([spoken[str(arm)] for arm in found])[number], arms
+    return np.array([spoken[str(arm)] for arm in levels])[number], arms

@@ -33,10 +33,10 @@ def of_decisions(
     """
     from bayesbandit.store.reading import chunks
 
-    found = chunks(
+    selected = chunks(
         log.ledger, to_microseconds(since, "since"), to_microseconds(until, "until"), AT_ONCE
     )
-    parts, is_open = of_chunks(log, found)
+    parts, is_open = of_chunks(log, selected)
     if len(is_open) < 2:
         raise ValueError(
             f"a log needs at least two rounds; {log} has {len(is_open)} decisions of this time"
@@ -52,22 +52,22 @@ def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any]
 
     begun = log.ledger.begun()
     arms: dict[Name, int] = {}
-    found = list[dict[str, pd.DataFrame]]()
+    tables = list[dict[str, pd.DataFrame]]()
     for chunk in chunks:
         decisions = table(chunk, begun.settings, begun.n_features)
-        for own in decisions["arms"].unique():
-            for arm in own:
+        for names in decisions["arms"].unique():
+            for arm in names:
                 arms.setdefault(arm, len(arms))
-        found.append(_columns(decisions, arms, begun.settings))
-    if not found:
+        tables.append(_columns(decisions, arms, begun.settings))
+    if not tables:
         return {}, np.empty(0, dtype=np.bool_)
-    joined = {name: pd.concat([each[name] for each in found]) for name in found[0]}
-    known = joined["x"].notna().all(axis=1).to_numpy()
-    if erased := int((~known).sum()):
+    joined = {name: pd.concat([each[name] for each in tables]) for name in tables[0]}
+    has_context = joined["x"].notna().all(axis=1).to_numpy()
+    if erased := int((~has_context).sum()):
         warnings.warn(
             f"the contexts of {erased} decisions are erased: they are left out", stacklevel=3
         )
-    parts: dict[str, Any] = {name: each[known] for name, each in joined.items()}
+    parts: dict[str, Any] = {name: each[has_context] for name, each in joined.items()}
     rounds = parts.pop("rounds")
     for name in ("probabilities", "mean", "available"):  # a later arm had none of them before
         parts[name] = parts[name].fillna(0.0).to_numpy()
@@ -103,9 +103,9 @@ def _columns(
         rounds["reward"] = rounds["reward"].where(~rounds["open"])  # more may come
     e, mean, on = np.zeros((3, len(rounds), len(arms)))
     kinds, several = pd.factorize(rounds["arms"])
-    for k, own in enumerate(several):
+    for k, names in enumerate(several):
         which = np.flatnonzero(kinds == k)
-        place = np.ix_(which, [arms[arm] for arm in own])
+        place = np.ix_(which, [arms[arm] for arm in names])
         means = np.stack(rounds["mean"].iloc[which].to_list())
         e[place] = np.stack(rounds["probabilities"].iloc[which].to_list())
         on[place] = means > -np.inf

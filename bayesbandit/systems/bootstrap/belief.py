@@ -168,8 +168,8 @@ class BootstrapBelief(ByFits[Replicates]):
         shape = len(self.n), *self.blank.coef.shape
         lam = Numbers(shape[:1], nan=True)
         fitted = Numbers(shape[:1], 0, total, whole=True)
-        own = {"coef": Numbers(shape, nan=True), "lam": lam, "fitted": fitted}
-        return super().form(state, total) | own
+        arrays = {"coef": Numbers(shape, nan=True), "lam": lam, "fitted": fitted}
+        return super().form(state, total) | arrays
 
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)

@@ -99,28 +99,28 @@ def ask(x, feature, threshold, left, right, value, roots, out):
 
 
 @njit(cache=True, error_model="numpy")
-def little_bags(asked, size, mean, variance):
+def little_bags(answers, size, mean, variance):
     """Compute a forest's means and variances (n,) from its trees' weights W and totals Y.
 
-    asked (T, n, 2): W and Y of each tree. The mean is μ = ΣY / ΣW. Bags of `size` trees share a
+    answers (T, n, 2): W and Y of each tree. The mean is μ = ΣY / ΣW. Bags of `size` trees share a
     half-sample. With ψ = (Y − μW) / W̄ for each tree, the variance of μ is estimated by the variance
     of ψ's means between bags. The variance of ψ within a bag, over `size`, is subtracted. As the
     true variance is > 0, the result is the mean of N(estimate, its error²) truncated to positive
     values (grf's `ObjectiveBayesDebiaser`).
     """
-    T, n = asked.shape[0], asked.shape[1]
+    T, n = answers.shape[0], answers.shape[1]
     bags = T // size
     for r in range(n):
         weight, total = 0.0, 0.0
         for t in range(T):
-            weight += asked[t, r, 0]
-            total += asked[t, r, 1]
+            weight += answers[t, r, 0]
+            total += answers[t, r, 1]
         mu = total / weight
         between, within = 0.0, 0.0
         for b in range(bags):
             bag = 0.0
             for t in range(b * size, (b + 1) * size):
-                psi = asked[t, r, 1] - mu * asked[t, r, 0]
+                psi = answers[t, r, 1] - mu * answers[t, r, 0]
                 bag += psi
                 within += psi * psi
             between += (bag / size) ** 2

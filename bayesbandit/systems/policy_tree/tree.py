@@ -68,11 +68,11 @@ class Tree:
                 return
             name = f"x{j}" if features is None else features[j]
             for sign, child in (("≤", self.left[node]), (">", self.right[node])):
-                here = f"{name} {sign} {self.threshold[node]:.4g}"
+                condition = f"{name} {sign} {self.threshold[node]:.4g}"
                 if self.feature[child] < 0:
-                    down(int(child), indent, f"{here}: ")
+                    down(int(child), indent, f"{condition}: ")
                 else:
-                    lines.append(f"{indent}{here}")
+                    lines.append(f"{indent}{condition}")
                     down(int(child), indent + "    ", "")
 
         down(0, "", "")
@@ -168,9 +168,9 @@ def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
         if levels > 0 and len(rows) >= 2 * least:
             _, feature, cut = first_split(code[rows], score[rows], C, levels > 1, least, slack)
             if feature >= 0:
-                here = code[rows, feature] <= cut
-                left = down(rows[here], levels - 1)
-                right = down(rows[~here], levels - 1)
+                goes_left = code[rows, feature] <= cut
+                left = down(rows[goes_left], levels - 1)
+                right = down(rows[~goes_left], levels - 1)
                 nodes[node] = (feature, cut, left, right)
         return node
 

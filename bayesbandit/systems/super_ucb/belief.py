@@ -131,8 +131,8 @@ class SuperUCBBelief(Belief):
         width is large, or −1, and all arms are returned.
         """
         for s in range(self.S):
-            found = self.levels[s].predict(x)
-            mean, width = found.mean[0, arms], self.alpha * found.sd[0, arms]
+            prediction = self.levels[s].predict(x)
+            mean, width = prediction.mean[0, arms], self.alpha * prediction.sd[0, arms]
             upper = mean + width
             wide = width > 2.0 ** -(s + 1)
             if taken is not None:
@@ -174,8 +174,8 @@ class SuperUCBBelief(Belief):
         """Learn again with new weights. Each round keeps its level."""
         due = list(due)
         for s, belief in enumerate(self.levels):
-            mine = self.level >= 0 if s == self.S else self.level == s
-            belief.reweigh(due, x[mine], arm[mine], reward[mine], weight[mine])
+            of_level = self.level >= 0 if s == self.S else self.level == s
+            belief.reweigh(due, x[of_level], arm[of_level], reward[of_level], weight[of_level])
 
     def add_arm(self) -> None:
         for belief in self.levels:
