@@ -158,6 +158,7 @@ def e_process(log: Log) -> np.ndarray:
         return np.empty(0)
     K = (e > 0).sum(axis=1)
     p = log.propensity
+    # q(A)/e(A) = e_A^{β−1}/Σ_k e_k^β; then half e, half uniform; then the tilts
     ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in CALIBRATION_POWERS]
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
@@ -216,5 +217,6 @@ def tilted(e: np.ndarray, arm: np.ndarray, x: np.ndarray) -> np.ndarray:
                 g = gap * z[j]
                 squares[k, j] += g**2
                 if squares[k, j] > 0.0:
+                    # the gradient of log q(A) by θ_k is (1{A = k} − q_k) z
                     theta[k, j] += TILT_STEP * g / np.sqrt(squares[k, j])
     return out

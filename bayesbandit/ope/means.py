@@ -45,6 +45,7 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
     sigma2 = np.maximum(squares - (count * arm_mean**2).sum(axis=-1), 0.0) / np.maximum(n - k, 1)
     free = n - (count**2).sum(axis=-1) / np.maximum(n, 1)
     tau2 = np.maximum(between - (k - 1) * sigma2, 0.0) / np.maximum(free, 1)
+    # by one-way random effects: the share n τ²/(n τ² + σ²) of an arm's mean is its own
     signal = count * tau2[..., None]
     noise = sigma2[..., None]
     share = np.divide(signal, signal + noise, out=np.zeros_like(arm_mean), where=signal > 0)
@@ -93,12 +94,14 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
         total = G.sum(axis=0)
         if n := total[0, 0]:
             centre = total[0] / n
+            # features standardised by the rounds so far
             variance = np.maximum(np.diag(total) / n - centre**2, 0.0)
             variance[0], centre[0] = 1.0, 0.0
             variance[variance <= 1e-12] = 1.0  # a constant: centred it is 0, and learns nothing
             T = np.diag(1 / np.sqrt(variance))  # f̃ = T f
             T[:, 0] -= centre / np.sqrt(variance)
             means = arms[rows.start]
+            # Σ f̃ (Y − m̄_k) of each arm, from the sums of f Y and f
             b = np.einsum("ij,kj->ki", T, c - means[:, None] * G[:, 0])
             penalised = T @ G @ T.T + RIDGE_PENALTY * np.eye(D)
             theta = np.linalg.solve(penalised, b[..., None])[..., 0]

@@ -132,6 +132,7 @@ class Wealth:
         ends = np.empty(len(phi))
         for start in range(0, len(phi), ROUNDS_PER_CHUNK):
             part = phi[start : start + ROUNDS_PER_CHUNK]
+            # the factor of the wealth: a bet of the share c_j that E[φ] > ν
             gain = (part[:, None] + self.k) / (self.nu + self.k) - 1
             path = np.log1p(WEALTH_SHARES * gain[..., None])
             path[0] += self.log
@@ -139,6 +140,7 @@ class Wealth:
             with np.errstate(over="ignore"):  # infinite wealth also rejects
                 wealth = np.exp(path).sum(axis=2)
             rich = np.maximum.accumulate(wealth >= self.enough, axis=0)
+            # all means below a rejected one are rejected, too
             gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
             ends[start : start + len(part)] = np.concatenate([[self.low], self.nu])[gone]
             if gone[-1]:

@@ -53,8 +53,10 @@ def variance(sums: Array, excess: Any, size: Any) -> tuple[Any, Any]:
     """
     H, S, zero, one, two, *fourth = sums
     v = S / H
+    # Σh²(d − v)², by its powers of d
     seen = np.maximum(two - 2 * v * one + v**2 * zero, 0.0)
     a, b, c, d, e = fourth
+    # Σh⁴(d − v)⁴, so that (Σh²(d − v)²)²/Σh⁴(d − v)⁴ rounds make it up
     squares = np.maximum(e - 4 * v * d + 6 * v**2 * c - 4 * v**3 * b + v**4 * a, 0.0)
     return seen, mixed(seen, excess, np.minimum(effective(seen, squares), size))
 
@@ -193,6 +195,7 @@ def deviations(arm: Array, y: Array) -> tuple[Array, Array]:
     order = order[~np.isnan(y[order])]
     for rows in np.split(order, np.flatnonzero(np.diff(arm[order])) + 1):
         # for less rounding error
+        # Welford: u = Y − the mean with Y in it, and Σ(Y − mean)² grows by u² n/(n − 1)
         n = np.arange(1, len(rows) + 1)
         shifted = y[rows] - y[rows[:1]]
         u[rows] = shifted - np.cumsum(shifted) / n
@@ -251,6 +254,7 @@ def tallied(scored: Scored, h: Array) -> Tally:
         mean = np.cumsum(own_y) / np.maximum(n, 1)
         own, u2, u4 = (np.cumsum(np.where(of_arm, of, 0.0)) for of in (gain, u**2, u**4))
         left = np.cumsum(np.where(of_arm & (n > 1), (own_y - m) ** 2, 0.0))
+        # h²E[w²] = h² e_k w_k²: the weight of arm k's variance, and of what predictions miss
         g = (h * w) ** 2 * e
         C = np.cumsum(g)
         C1 = np.cumsum(g * level)

@@ -46,6 +46,7 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
             costs = spread(delta[before], log.policy(b, before)) if len(before) else cost[:0]
         else:
             last = log.batches[max(b - 1, 0)]
+            # without snapshots the batch before stands for this one
             costs = cost[last][on[last]]
         if n == 0 or len(costs) == 0:  # no earlier rounds: its own; or the average so far
             costs = cost[rows][on[rows]] if n == 0 else np.array([so_far / n])
@@ -112,6 +113,7 @@ def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndar
         Z += (rows.stop - rows.start) * h
         h_own[rows] = h[rows]
     share = h_own / Z
+    # B_t = h_t(X_t)Γ_t/Z(X_t), and the variance is that of a martingale about its means by snapshot
     B = share * scores
     each = B / Z
     centre = by_batch(log, np.array([h_of(b) @ each for b in range(len(log.batches))]))

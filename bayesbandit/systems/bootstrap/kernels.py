@@ -39,6 +39,7 @@ def sweep(G, g, theta, lam, active_only):
         curvature = G[j, j]
         if curvature <= 0.0 or (active_only and old == 0.0):
             continue
+        # the soft threshold: θ_j = sign(z) max(|z| − λ, 0) / G_jj, z = q_j − Σ_{i≠j} G_ji θ_i
         z = g[j] + curvature * old
         new = 0.0
         if z > lam:
@@ -58,6 +59,7 @@ def descend(G, q, theta, lam, tolerance, g):
 
     g (p,) is scratch space.
     """
+    # g = q − Gθ, which every step of a coordinate keeps up to date
     for i in range(q.size):
         g[i] = q[i]
     for j in range(q.size):

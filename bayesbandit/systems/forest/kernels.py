@@ -36,6 +36,7 @@ def halfway(codes, x, feature, code, left, right, out):
                 high[i] = min(high[i], x[r, j])
                 i = right[i]
     for i in range(N):
+        # half-way, unless rounding takes it to the right side's least value
         half = low[i] + 0.5 * (high[i] - low[i])
         out[i] = 0.0 if feature[i] < 0 else half if half < high[i] else low[i]
 
@@ -61,6 +62,7 @@ def fill(x, sums, feature, threshold, left, right, least, out):
         if feature[i] < 0:
             continue
         for child in (left[i], right[i]):
+            # a node that too few rows fill has the averages of the nearest one above that has enough
             if total[child, 0] >= least:
                 out[child] = total[child, 1:] / total[child, 0]
             else:
@@ -120,12 +122,15 @@ def little_bags(answers, size, mean, variance):
         for b in range(bags):
             bag = 0.0
             for t in range(b * size, (b + 1) * size):
+                # the linearised error of ΣY/ΣW that one tree contributes, times W̄
                 psi = answers[t, r, 1] - mu * answers[t, r, 0]
                 bag += psi
                 within += psi * psi
             between += (bag / size) ** 2
         scale = (weight / T) ** 2
         between /= bags * scale
+        # the variance of ψ in a bag over `size`: the mean of ψ² less that of bags' means² is
+        # (size − 1)/size of it
         noise = (within / (T * scale) - between) / (size - 1)
         mean[r], variance[r] = mu, positive(between - noise, max(between, noise), bags)
 
@@ -139,5 +144,6 @@ def positive(estimate, size, bags):
     z = estimate / error
     if z < ASYMPTOTE_BELOW:
         return -error / z
+    # E[X | X > 0] of X ~ N(m, e²) is m + e φ(z)/Φ(z), z = m/e
     density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
     return estimate + error * density / (0.5 * math.erfc(-z / math.sqrt(2.0)))

@@ -65,6 +65,7 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
     gain = np.zeros(0)
     Q = np.zeros((n, K))
     for _ in range(MAX_POLICIES):
+        # Σ Q(π)(2K + b_π) ≤ 2K: else all weights shrink until it holds
         regret = float(mixture.weights @ (2.0 * K + (best - gain) / (psi * mu)))
         if regret > 2.0 * K:
             mixture.weights *= 2.0 * K / regret

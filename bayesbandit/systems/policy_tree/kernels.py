@@ -42,11 +42,13 @@ def stump(sums, count, total, n, least, slack):
             m += count[j, c]
             if n - m < least:
                 break
+            # the cut moves one code to the right: its rows go from the right side to the left one
             for k in range(K):
                 left[k] += sums[j, c, k]
                 right[k] = total[k] - left[k]
             if m < least:
                 continue
+            # each side plays the arm with the largest sum of scores
             split = largest(left) + largest(right)
             if split > value + slack:
                 value, feature, cut = split, j, c
@@ -93,12 +95,14 @@ def first_split(code, score, C, two, least, slack):
                 continue
             if n - m - count[j, c] < least:
                 break
+            # the rows of this code, which stand together in the order of the feature
             for i in order[m : m + count[j, c]]:
                 put(left, n_left, t_left, code[i], score[i], 1)
                 put(right, n_right, t_right, code[i], score[i], -1)
             m += count[j, c]
             if m < least:
                 continue
+            # each side is split once more, as well as its sums allow
             split = stump(left, n_left, t_left, m, least, slack)[0]
             split += stump(right, n_right, t_right, n - m, least, slack)[0]
             if split > value + slack:
@@ -149,6 +153,7 @@ def tally(leaf, mean, arm, reward, weight, seen, plays, centre, spread, noise):
                 noise[0] += 1.0
                 noise[1] += residual * residual
             seen[node, k] += 1.0
+            # Welford: m ← m + off/n, M₂ ← M₂ + off (score − m)
             off = score - centre[node, k]
             centre[node, k] += off / seen[node, k]
             spread[node, k] += off * (score - centre[node, k])
