@@ -140,7 +140,6 @@ class Wealth:
             with np.errstate(over="ignore"):  # infinite wealth also rejects
                 wealth = np.exp(path).sum(axis=2)
             rich = np.maximum.accumulate(wealth >= self.enough, axis=0)
-            # all means below a rejected one are rejected, too
             gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
             ends[start : start + len(part)] = np.concatenate([[self.low], self.nu])[gone]
             if gone[-1]:

@@ -62,7 +62,7 @@ def fill(x, sums, feature, threshold, left, right, least, out):
         if feature[i] < 0:
             continue
         for child in (left[i], right[i]):
-            # a node that too few rows fill has the averages of the nearest one above that has enough
+            # too few rows: the node has the averages of the nearest one above that has enough
             if total[child, 0] >= least:
                 out[child] = total[child, 1:] / total[child, 0]
             else:
