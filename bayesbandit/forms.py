@@ -150,8 +150,8 @@ def check(value: object, form: object, where: str = "it") -> None:
         if type(value) is not list or (isinstance(form, Row) and len(value) != len(form)):
             raise Broken(f"{where} is {brief(value)}")
         forms = form if isinstance(form, Row) else form * len(value)
-        for i, (one, its) in enumerate(zip(value, forms, strict=True)):
-            check(one, its, f"{where}[{i}]")
+        for i, (one, form_of_item) in enumerate(zip(value, forms, strict=True)):
+            check(one, form_of_item, f"{where}[{i}]")
     elif isinstance(form, dict):
         _check_keys(value, form, where)
     elif isinstance(form, Numbers | Records | Each):
@@ -185,16 +185,16 @@ def _is(value: object, form: object) -> bool:
 def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where: str) -> None:
     if type(value) is not dict:
         raise Broken(f"{where} is {brief(value)}")
-    known = {key.removesuffix("?"): key for key in form if isinstance(key, str)}
+    keys = {key.removesuffix("?"): key for key in form if isinstance(key, str)}
     for (
         name,
         key,
-    ) in known.items():  # in the order of the form: a later one may rely on earlier ones
+    ) in keys.items():  # in the order of the form: a later one may rely on earlier ones
         if name in value:
             check(value[name], form[key], _place(where, name))
         elif not key.endswith("?"):
             raise Broken(f"{where} lacks {name!r}")
-    for name in [name for name in value if name not in known]:
+    for name in [name for name in value if name not in keys]:
         if ... not in form:
             raise Broken(f"{where} has the unknown key {brief(name)}")
         check(value[name], form[...], _place(where, name))

@@ -173,9 +173,9 @@ class Joint:
 
         arms: their numbers, in order. alpha, floor: see `Comparison`.
         """
-        some = self.among(arms)
-        factor = principal(some.root).transpose(0, 2, 1)
-        x = np.concatenate([some.mean[:, :, None], factor], axis=2)
+        part = self.among(arms)
+        factor = principal(part.root).transpose(0, 2, 1)
+        x = np.concatenate([part.mean[:, :, None], factor], axis=2)
         return Comparison(x, *standard_axes(factor.shape[2]), self.df, alpha, floor)
 
     def among(self, arms: Array) -> Joint:
@@ -445,8 +445,8 @@ def deviation(kind: Array, scale: Array, last: Array) -> Array:
     kind, scale, last = map(np.asarray, (kind, scale, last))
     sd = np.where(kind == TABULATED, scale, spread(scale, last))
     for family, moments in ((BETA, beta_moments), (GAMMA, gamma_moments)):
-        there = (kind == family) & (scale != 0.0)
-        sd[there] = interpreted(moments)(np.abs(last[there]), scale[there])[1]
+        chosen = (kind == family) & (scale != 0.0)
+        sd[chosen] = interpreted(moments)(np.abs(last[chosen]), scale[chosen])[1]
     return np.where(scale == 0.0, 0.0, sd)
 
 
@@ -487,13 +487,13 @@ def product(a: Array, b: Array) -> Array:
 
 
 def probabilities_in(
-    given: object, shape: tuple[int, ...], what: str, slack: float = 1e-6
+    probabilities: object, shape: tuple[int, ...], what: str, slack: float = 1e-6
 ) -> Array:
     """Return the probabilities (n, A) that an object gave, as an array.
 
     Raise ValueError unless the shape is right, p ≥ 0 and each sum is within `slack` of 1.
     """
-    p = _floats(given, what)
+    p = _floats(probabilities, what)
     if p.shape != shape:
         new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
         raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")

@@ -42,14 +42,14 @@ def has_mode(target: Target) -> str | None:
         return None
     log_prior = model.compile_logp(vars=model.free_RVs, mode=UNCOMPILED_MODE)
     at = model.initial_point()
-    for some in (*([v] for v in scales), scales):
-        values = [model.rvs_to_values[v].name for v in some]
+    for moved in (*([v] for v in scales), scales):
+        values = [model.rvs_to_values[v].name for v in moved]
         for step, to in ((-MAX_LOG_SCALE, "0"), (MAX_LOG_SCALE, "infinity")):
             near, far = (log_prior(at | {k: at[k] + n * step for k in values}) for n in (1, 2))
             if far - near > 1.0:
                 return (
                     "there is no mode: the density rises without end while "
-                    f"{', '.join(str(v.name) for v in some)} goes to {to}. Learn by draws, as "
+                    f"{', '.join(str(v.name) for v in moved)} goes to {to}. Learn by draws, as "
                     'bb.Sampled(model) or engine="auto"; or declare what has that scale as a mean '
                     "plus the scale times a standard normal (centered=False)"
                 )

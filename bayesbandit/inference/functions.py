@@ -34,13 +34,13 @@ class Functions:
 
     def match(self, engine: Engine, built: pm.Model) -> Method | Refusal:
         """Return what an engine makes of the model. built: the same on rows that it may refuse."""
-        found = self._methods.get(engine)
-        if found is None:
+        method = self._methods.get(engine)
+        if method is None:
             with np.errstate(all="ignore"):  # logarithms of rewards that mean nothing
-                found = engine.match(built)
-            if not (isinstance(found, Refusal) and found.of_rows):
-                self._methods[engine] = found
-        return found
+                method = engine.match(built)
+            if not (isinstance(method, Refusal) and method.of_rows):
+                self._methods[engine] = method
+        return method
 
     @property
     def nbytes(self) -> int:

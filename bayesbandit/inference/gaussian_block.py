@@ -66,8 +66,8 @@ class GaussianBlock:
         """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
         (n,)."""
         data = self.data(x, reward, weight, arm)
-        given = (1.0,) * len(self.quadratic.given)
-        shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
+        ones = (1.0,) * len(self.quadratic.given)
+        shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, ones)
         precision = -curvature
         if not np.isfinite([*shift, *precision, value]).all():
             raise self.quadratic.not_finite(value)

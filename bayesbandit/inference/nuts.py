@@ -155,8 +155,8 @@ class Nuts:
                     self._compiled.clear()
                 self._compiled[key] = self._compile(data)
             compiled = self._compiled[key]
-        known = {v.name for v in compiled.shared_var_keys}
-        return compiled.with_data(**{k: v for k, v in rows.items() if k in known})
+        names = {v.name for v in compiled.shared_var_keys}
+        return compiled.with_data(**{k: v for k, v in rows.items() if k in names})
 
     def _compile(self, data: Mapping[str, np.ndarray]) -> Any:
         import nutpie

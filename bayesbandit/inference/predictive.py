@@ -65,14 +65,14 @@ def prior_predictive(
 
 def rewards_of(built: pm.Model, name: str) -> str:
     """Return the observed variable of the rewards; raise ValueError if they cannot be drawn."""
-    found = along_rows(built)
-    if len(found) != 1 or built.potentials:
-        what = ", ".join(repr(v) for v in [*found, *(p.name for p in built.potentials)]) or "none"
+    by_row = along_rows(built)
+    if len(by_row) != 1 or built.potentials:
+        what = ", ".join(repr(v) for v in [*by_row, *(p.name for p in built.potentials)]) or "none"
         raise ValueError(
             f"{name}: rewards can be drawn where one observed variable has them, without "
             f"potentials; the likelihood is {what}"
         )
-    return found[0]
+    return by_row[0]
 
 
 def check(
@@ -99,10 +99,10 @@ def check(
         rows.append({"of": what, "difference": difference, "se": se, "z": z})
     table = pd.DataFrame(rows).set_index("of")
     if not (table["z"].abs() <= LARGEST_Z).all():
-        told = ", ".join(f"{k} {v:.1f} SE" for k, v in table["z"].items())
+        distances = ", ".join(f"{k} {v:.1f} SE" for k, v in table["z"].items())
         warnings.warn(
-            f"{model.name} returns another mean than its rewards have ({told}): return the mean "
-            "reward on its own scale, such as the probability and not the logit",
+            f"{model.name} returns another mean than its rewards have ({distances}): return the "
+            "mean reward on its own scale, such as the probability and not the logit",
             stacklevel=3,
         )
     return table
@@ -126,10 +126,10 @@ def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
         )
     built = plan.on(rows)
     name = rewards_of(built, plan.model.name)
-    given = az.convert_to_dataset({k: v[None] for k, v in draws.items()})
+    posterior = az.convert_to_dataset({k: v[None] for k, v in draws.items()})
     with COMPILE, silenced():
         tree = pm.sample_posterior_predictive(
-            given,
+            posterior,
             model=built,
             var_names=[name],
             freeze_vars=list(draws),

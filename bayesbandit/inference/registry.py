@@ -36,10 +36,10 @@ AUGMENTED = (
 def _gibbs(model: pm.Model) -> Method | Refusal:
     """Match what is conditionally normal, in its centred form."""
     rewritten, scales = without_products(model)
-    found = _conditional(rewritten)
-    if not isinstance(found, Refusal):
-        found.scales = scales
-    return found
+    sampler = _conditional(rewritten)
+    if not isinstance(sampler, Refusal):
+        sampler.scales = scales
+    return sampler
 
 
 def _conditional(model: pm.Model) -> Gibbs | Augmented | Refusal:
@@ -137,10 +137,10 @@ def choices() -> tuple[str, ...]:
     return (*ENGINE_GROUPS, *(engine.name for engine in engines))
 
 
-def candidates(asked: str) -> tuple[Engine, ...]:
+def candidates(name: str) -> tuple[Engine, ...]:
     """Return the engines to try for this value of the argument `engine`, in order."""
-    one_of(asked, "engine", choices())
+    one_of(name, "engine", choices())
     kinds = {"auto": ("exact", "sampler"), "exact": ("exact",)}
-    if asked in kinds:
-        return tuple(engine for engine in engines if engine.kind in kinds[asked])
-    return tuple(engine for engine in engines if engine.name == asked)
+    if name in kinds:
+        return tuple(engine for engine in engines if engine.kind in kinds[name])
+    return tuple(engine for engine in engines if engine.name == name)

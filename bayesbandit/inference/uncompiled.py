@@ -23,8 +23,8 @@ def _in_parts(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if len(parts) <= MAX_OPERANDS:
         return None
     while len(parts) > MAX_OPERANDS:
-        some = [parts[i : i + MAX_OPERANDS] for i in range(0, len(parts), MAX_OPERANDS)]
-        parts = [node.op(*few) for few in some]
+        groups = [parts[i : i + MAX_OPERANDS] for i in range(0, len(parts), MAX_OPERANDS)]
+        parts = [node.op(*few) for few in groups]
     return [node.op(*parts)]
 
 

@@ -33,7 +33,7 @@ def datatree(
     model: pm.Model,
     unweighted: pm.Model,
     free: Draws,
-    rest: Draws,
+    deterministics: Draws,
     seed: int,
     attributes: Mapping[str, Any],
     stats: Mapping[str, np.ndarray],
@@ -47,7 +47,7 @@ def datatree(
 
     model: the fitted one; it changes. unweighted: the same with every weight 1, for the log
     likelihood: a row's weight does not change how well it is predicted.
-    free, rest: free variables, and deterministic quantities.
+    free, deterministics: free variables, and deterministic quantities.
     stats: by ArviZ's names, (chain, draw). Without "lp", the log density of the declared variables
     is added.
     names: coordinates along dimensions, instead of numbers.
@@ -72,7 +72,7 @@ def datatree(
         stats = {**stats, "lp": LogDensity(read(model)).joint(flat, data).reshape(chains)}
     tree = az.from_dict(
         {
-            "posterior": {**free, **rest},
+            "posterior": {**free, **deterministics},
             "sample_stats": dict(stats),
             "observed_data": observed,
             "constant_data": {DATA_NAMES[role]: v for role, v in data.items() if role != "reward"},
@@ -83,14 +83,14 @@ def datatree(
     )
     before, after = np.random.SeedSequence(seed).generate_state(2).tolist()
     groups: dict[str, Any] = {}
-    of_rows = [str(v.name) for v in model.deterministics if v.name not in rest]
+    of_rows = [str(v.name) for v in model.deterministics if v.name not in deterministics]
     with COMPILE, silenced():
         drawn = tree["posterior"].dataset
         computed = pm.compute_deterministics(
             drawn, model=model, var_names=of_rows, **QUIET_SAMPLING
         )
         groups["posterior"] = drawn.assign(computed.data_vars)
-        groups |= _prior(model, [*free, *rest], list(observed), before)
+        groups |= _prior(model, [*free, *deterministics], list(observed), before)
         groups["log_prior"] = pm.stats.compute_log_prior(
             tree, model=model, extend_inferencedata=False, **QUIET_SAMPLING
         )

@@ -162,8 +162,8 @@ class Posterior:
 
         They are all draws of a sampled posterior, or 4,000 draws from a closed form.
         """
-        values, rest = self._chains(4, MOMENT_DRAWS // 4)
-        return {k: v.reshape(-1, *v.shape[2:]) for k, v in (values | rest).items()}
+        values, deterministics = self._chains(4, MOMENT_DRAWS // 4)
+        return {k: v.reshape(-1, *v.shape[2:]) for k, v in (values | deterministics).items()}
 
     def _chains(
         self, chains: int, draws: int
@@ -171,8 +171,10 @@ class Posterior:
         """Return draws (chains, draws, *shape) of the variables, and of what follows from them."""
         values = self.known.chains(self.plan, chains, draws, self._rng())
         shape = next(iter(values.values())).shape[:2]
-        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
-        return values, {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()}
+        deterministics = self.plan.outcomes.rest(
+            {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
+        )
+        return values, {k: v.reshape(*shape, *v.shape[1:]) for k, v in deterministics.items()}
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return draws of the free variables by name, (size, *shape).
@@ -190,8 +192,8 @@ class Posterior:
         """
         import arviz as az
 
-        values, rest = self._chains(4, MOMENT_DRAWS // 4)
-        return az.summary(az.from_dict({"posterior": values | rest}), **settings)
+        values, deterministics = self._chains(4, MOMENT_DRAWS // 4)
+        return az.summary(az.from_dict({"posterior": values | deterministics}), **settings)
 
     def explain(self) -> str:
         """Return the engine that computed it, and why each faster one does not fit."""
@@ -222,14 +224,14 @@ class Posterior:
 
         checks.integer(chains, "chains", 1)
         checks.integer(draws, "draws", 1)
-        values, rest = self._chains(chains, draws)
+        values, deterministics = self._chains(chains, draws)
         fitted = self.features if self.encoder is None else self.encoder.features
         names = {"feature": fitted if features is None else features, "arm": arms}
         return datatree(
             self._built(self.rows.get("weight")),
             self._built(None),
             values,
-            rest,
+            deterministics,
             self.seed,
             self._attributes(),
             self.known.stats,

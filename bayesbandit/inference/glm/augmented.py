@@ -122,14 +122,14 @@ class Augmented(Gibbs):
 def worked(reading: Reading) -> Problem:
     """Return the working model, laid out for `observed`: of one row of next to no weight, which
     stands for a group of none. No row enters the prior (`Link`)."""
-    own = reading.density.own
-    n = len(own["x"])
-    x = own["x"][:1] if n else np.ones((1, reading.density.n_features))
-    arm = own.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
-    whole = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
-    if len(whole.layout.terms.groups) != 1 or whole.layout.dense.by.powers.nnz:
+    rows = reading.density.own
+    n = len(rows["x"])
+    x = rows["x"][:1] if n else np.ones((1, reading.density.n_features))
+    arm = rows.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
+    problem = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
+    if len(problem.layout.terms.groups) != 1 or problem.layout.dense.by.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
-    return whole
+    return problem
 
 
 def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
@@ -138,8 +138,8 @@ def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
         if term.label.endswith(("~ Flat", "~ HalfFlat")):
             raise refuse(ENGINE, f"{term.label}: improper")
     middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
-    given = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
-    precision = quadratic.natural(None, given).precision
+    values = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
+    precision = quadratic.natural(None, values).precision
     if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
         raise refuse(ENGINE, "the coefficients' prior is improper")
 
@@ -155,6 +155,6 @@ def match(model: pm.Model) -> Augmented:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     if names := depends_on(link.eta, apart.density, apart.rest):
         raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
-    found = Augmented(link, apart)
-    check_proper(apart, found.quadratic)
-    return found
+    sampler = Augmented(link, apart)
+    check_proper(apart, sampler.quadratic)
+    return sampler

@@ -81,8 +81,8 @@ class Cut:
 
         log p(0 | η) is −α log(1 + e^η/α), whose slope ends at −α, or −e^η of a Poisson one.
         """
-        here, there = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
-        alpha = float(f"{here - there:.13g}")  # as it was declared
+        nearer, farther = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
+        alpha = float(f"{nearer - farther:.13g}")  # as it was declared
         return Family(NEGATIVE_BINOMIAL, alpha) if 0 < alpha < LARGEST_ALPHA else Family(POISSON)
 
 
@@ -136,8 +136,8 @@ class Link:
         named = {f"'{k}'": v for k, v in self.density.values.items()} | inputs
         if more := depends_on([graph], named) - data:
             what = " and ".join(sorted(more))
-            known = inputs.keys() | depends_on([self.density.mean], named)
-            if label.endswith("~ NegativeBinomial") and more.isdisjoint(known):
+            of_means = inputs.keys() | depends_on([self.density.mean], named)
+            if label.endswith("~ NegativeBinomial") and more.isdisjoint(of_means):
                 raise refuse(self.engine, f"{label}: its dispersion {what} is learned")
             raise refuse(self.engine, f"{label}: depends on {what} besides the linear predictor")
         rows = RowWalk([graph], dict.fromkeys([*inputs.values(), value], DATA_ROW))
@@ -259,10 +259,10 @@ def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
 def below(node: Variable, operations: set[str]) -> Variable:
     """Return what an affine node is computed from by such operations with numbers."""
     while elementwise_name(node) in operations:
-        rest = [v for v in operands(node) if not is_number(v)]
-        if len(rest) != 1 or rest[0].type.ndim != 1:
+        variables = [v for v in operands(node) if not is_number(v)]
+        if len(variables) != 1 or variables[0].type.ndim != 1:
             break
-        [node] = rest
+        [node] = variables
     return node
 
 

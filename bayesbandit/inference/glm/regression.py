@@ -60,9 +60,9 @@ class Regression(Link):
         """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
         data = self.block.data(**rows)
         A, b = self.block.linear_map(data[0], rows.get("arm"))
-        known = self.laplace(A, b, data)
-        self.check(data, A @ known.mean + b)
-        return Linearized(known, self)
+        approximation = self.laplace(A, b, data)
+        self.check(data, A @ approximation.mean + b)
+        return Linearized(approximation, self)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def mode(
 
     phi = np.zeros(z.shape[1]) if start is None else start
     with one_thread():
-        here = log_density(phi)
+        height = log_density(phi)
         for _ in range(MAX_NEWTON_STEPS):
             eta = z @ phi + offset
             y, v = family.pseudo_rows(eta, reward, power)
@@ -136,12 +136,12 @@ def mode(
             step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
             size = float(gradient @ step)
             tries = (phi + 0.5**k * step for k in range(MAX_HALVINGS))
-            least = here - RELATIVE_ROUNDING * abs(here)
+            least = height - RELATIVE_ROUNDING * abs(height)
             better = next((phi for phi in tries if log_density(phi) >= least), None)
             if better is None or not size < np.inf:
                 break
             phi = better
-            here = log_density(better)
+            height = log_density(better)
             if size <= LAST_STEP_SIZE:
                 return phi
     raise RuntimeError(f"{family.name}: the posterior's mode was not found")

@@ -64,10 +64,10 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     variables = [*model.free_RVs, *model.observed_RVs, *model.deterministics, *model.potentials]
     graphs = [*variables, *(model.rvs_to_values[v] for v in model.observed_RVs)]
     backward = [
-        made(model.rvs_to_values[v], *v.owner.inputs)
+        derive(model.rvs_to_values[v], *v.owner.inputs)
         for v in model.free_RVs
         if (transform := model.rvs_to_transforms[v]) is not None
-        for made in (transform.backward, transform.log_jac_det)
+        for derive in (transform.backward, transform.log_jac_det)
     ]
     graphs += backward
     if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
@@ -79,14 +79,14 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     initial = model.rvs_to_initial_values
     starts = [initial[v] for v in model.free_RVs]
     graphs += [start for start in starts if isinstance(start, Variable)]
-    given = [None if isinstance(start, Variable) else _of(start) for start in starts]
+    start_keys = [None if isinstance(start, Variable) else _of(start) for start in starts]
     return (
         [v.name for v in variables],
         dims,
         coords,
         shapes,
         width,
-        given,
+        start_keys,
         _graph(graphs, named, backward),
     )
 
@@ -123,11 +123,11 @@ def _constants(
         if node.inputs and all(isinstance(v, Constant) or v in fixed for v in node.inputs):
             fixed.update(node.outputs)
     entering = [v for node in order if node.outputs[0] not in fixed for v in node.inputs]
-    asked = [v for v in dict.fromkeys((*entering, *outputs)) if v in fixed]
-    if not asked:
+    to_evaluate = [v for v in dict.fromkeys((*entering, *outputs)) if v in fixed]
+    if not to_evaluate:
         return {}
-    values = pytensor.function([], asked, mode=UNCOMPILED_MODE)()
-    keys = {v: ("constant", _of(value)) for v, value in zip(asked, values, strict=True)}
+    values = pytensor.function([], to_evaluate, mode=UNCOMPILED_MODE)()
+    keys = {v: ("constant", _of(value)) for v, value in zip(to_evaluate, values, strict=True)}
     return dict.fromkeys(fixed, "inside a constant") | keys
 
 
@@ -147,8 +147,8 @@ def _op(op: Op) -> Any:
     A class made at run time is a distribution's, whose functions draw; its density is in the graph.
     """
     kind = type(op)
-    own = "" if _found(kind) else fingerprint(*vars(kind).values())
-    if own and not isinstance(op, RandomVariable | SymbolicRandomVariable):
+    print_of_class = "" if _found(kind) else fingerprint(*vars(kind).values())
+    if print_of_class and not isinstance(op, RandomVariable | SymbolicRandomVariable):
         raise Unseen(f"the operation {op}")
     inner = None
     if isinstance(op, HasInnerGraph):
@@ -157,16 +157,16 @@ def _op(op: Op) -> Any:
     settings = op._props() if isinstance(op, HasSettings) else ()
     if not isinstance(op, HasSettings | HasInnerGraph | ScalarOp | RandomVariable):
         raise Unseen(f"the operation {op}: its settings are not known")
-    return kind.__module__, kind.__qualname__, own, tuple(map(_of, settings)), inner
+    return kind.__module__, kind.__qualname__, print_of_class, tuple(map(_of, settings)), inner
 
 
 def _found(kind: type) -> bool:
     """Return whether a class is found in an installed package under its own name."""
     try:
-        there = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
+        installed_class = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
     except AttributeError:
         return False
-    return there is kind and installed(kind.__module__)
+    return installed_class is kind and installed(kind.__module__)
 
 
 def _of(value: object) -> Any:

@@ -64,11 +64,11 @@ class LogDensity:
         at_once = n if self.refused else PIECE  # rows
         total = np.zeros(S)
         for i in range(0, n, at_once):
-            some = {role: v[i : i + at_once] for role, v in rows.items()}
-            step = max(1, PIECE // len(some["x"]))
+            piece = {role: v[i : i + at_once] for role, v in rows.items()}
+            step = max(1, PIECE // len(piece["x"]))
             for s in range(0, S, step):
                 part = {k: v[s : s + step] for k, v in draws.items()}
-                total[s : s + step] += self._sum(self._likelihood, part, some)
+                total[s : s + step] += self._sum(self._likelihood, part, piece)
         return total
 
     def joint(self, draws: Draws, rows: Rows) -> np.ndarray:
@@ -95,8 +95,8 @@ class LogDensity:
         rows."""
         values = dict(draws)
         for name, axis in self._row_axis.items():
-            if (own := values[name].shape[axis + 1]) != n:
-                values[name] = np.take(values[name], np.arange(n) % own, axis=axis + 1)
+            if (length := values[name].shape[axis + 1]) != n:
+                values[name] = np.take(values[name], np.arange(n) % length, axis=axis + 1)
         return values
 
     @cached_property

@@ -47,12 +47,12 @@ class OfDraws:
         """Return each graph's values, (S, …), or (1, …) where no variable enters. Roles that are
         not given are 1."""
         rows = rows or {}
-        given = [draws[name] for name in self._names]
-        given += [rows[k] if k in rows else np.ones(len(rows["x"])) for k in self._roles]
-        found = self._function(
-            *[np.asarray(v, t, order="C") for v, t in zip(given, self._types, strict=True)]
+        values = [draws[name] for name in self._names]
+        values += [rows[k] if k in rows else np.ones(len(rows["x"])) for k in self._roles]
+        results = self._function(
+            *[np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True)]
         )
-        pairs = zip(found, self._ndim, strict=True)
+        pairs = zip(results, self._ndim, strict=True)
         return [value if value.ndim > ndim else value[None] for value, ndim in pairs]
 
 
@@ -63,8 +63,8 @@ def with_known_lengths(
 
     Lengths of draws would be batched, and then looped over.
     """
-    known = {v: n for v in ancestors(graphs) if (n := _known_length(v)) is not None}
-    return list(clone_replace(list(graphs), known | dict(others or {}), rebuild_strict=False))
+    lengths = {v: n for v in ancestors(graphs) if (n := _known_length(v)) is not None}
+    return list(clone_replace(list(graphs), lengths | dict(others or {}), rebuild_strict=False))
 
 
 def is_length(v: Variable) -> bool:
@@ -87,5 +87,5 @@ def _known_length(v: Variable) -> Variable | None:
             return None
         array = shape.owner.inputs[0]
         axis = number(index[0]) if index else op.idx_list[0]
-    known = None if axis is None else array.type.shape[int(axis)]
-    return None if known is None else pt.constant(known, dtype=v.type.dtype)
+    length = None if axis is None else array.type.shape[int(axis)]
+    return None if length is None else pt.constant(length, dtype=v.type.dtype)

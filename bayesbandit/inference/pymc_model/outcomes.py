@@ -41,10 +41,10 @@ class Outcomes:
             for v, shape in zip(fixed, _shapes(fixed), strict=True)
         }
         swap = {v: like(v, density.values[v.name]) for v in model.free_RVs}
-        asked = [unviewed(v) for v in fixed]  # a view would be taken draw by draw
-        rest = merged(lowered(clone_replace(asked, swap, rebuild_strict=False)))
+        outputs = [unviewed(v) for v in fixed]  # a view would be taken draw by draw
+        graphs = merged(lowered(clone_replace(outputs, swap, rebuild_strict=False)))
         self._mean = OfDraws(merged([unviewed(density.mean)]), density.values, density.inputs)
-        self._rest = OfDraws(rest, density.values)
+        self._rest = OfDraws(graphs, density.values)
 
     def mean_reward(self, draws: Draws, x: np.ndarray, arm: np.ndarray | None = None) -> np.ndarray:
         """Return mean rewards (S, n) of contexts x (n, d); without `arm`, those of every arm (S, n,
@@ -60,21 +60,21 @@ class Outcomes:
         step = max(1, AT_ONCE // max(1, n * width))
         out = np.empty((S, n))
         for s in range(0, S, step):
-            some = {k: draws[k][s : s + step] for k in self.names}
-            [out[s : s + step]] = self._mean(some, rows)
+            piece = {k: draws[k][s : s + step] for k in self.names}
+            [out[s : s + step]] = self._mean(piece, rows)
         return out
 
     def rest(self, draws: Draws) -> dict[str, np.ndarray]:
         """Return the deterministic quantities by name, each (S, *shape)."""
         S = len(next(iter(draws.values())))
-        found = self._rest(draws)
-        named = zip(self.deterministic.items(), found, strict=True)
+        values = self._rest(draws)
+        named = zip(self.deterministic.items(), values, strict=True)
         return {k: np.broadcast_to(v, (S, *shape)) for (k, shape), v in named}
 
 
 def _shapes(variables: list[Any]) -> list[tuple[int, ...]]:
     """Return the shapes of some quantities, from their types or else by computing them."""
-    known = [v.type.shape for v in variables]
-    if any(k is None for shape in known for k in shape):
-        known = [tuple(v.shape.eval(mode=UNCOMPILED_MODE)) for v in variables]
-    return known
+    shapes = [v.type.shape for v in variables]
+    if any(k is None for shape in shapes for k in shape):
+        shapes = [tuple(v.shape.eval(mode=UNCOMPILED_MODE)) for v in variables]
+    return shapes

@@ -41,8 +41,8 @@ class PossibleRewards:
         swap = {v: inputs[role] for role, v in containers(model).items()}
         with COMPILE:
             self._whole = [
-                (name, clone_replace([made], swap, rebuild_strict=False)[0])
-                for name, made in made_whole(model)
+                (name, clone_replace([cast], swap, rebuild_strict=False)[0])
+                for name, cast in made_whole(model)
             ]
         self.of_whole = bool(self._whole)
 
@@ -84,14 +84,14 @@ class PossibleRewards:
         """Return which rewards (n,) PyMC may cast to whole numbers, since these are the same."""
         reward = rows["reward"]
         inputs = self._log_density.density.inputs
-        whole = np.ones(len(reward), dtype=bool)
-        for observed, made in self._whole:
-            if made is inputs["reward"]:
-                whole &= reward == np.floor(reward)
+        are_whole = np.ones(len(reward), dtype=bool)
+        for observed, cast in self._whole:
+            if cast is inputs["reward"]:
+                are_whole &= reward == np.floor(reward)
             else:
-                [[values]] = OfDraws([made], {}, inputs)({}, rows)
+                [[values]] = OfDraws([cast], {}, inputs)({}, rows)
                 check_whole(f"{name}: {observed!r}", reward, values)
-        return whole
+        return are_whole
 
     def _allows(self, row: Rows, reward: float, draws: Sequence[Draws]) -> bool:
         """Return whether another reward of a row is possible."""
@@ -129,8 +129,8 @@ class PossibleRewards:
         if n > 1 and any(each.shape[1:2] != (n,) for each in finite):
             if self._log_density.refused:
                 return np.ones(n, dtype=bool)  # no row has a likelihood of its own
-            rest = ({role: v[[i]] for role, v in rows.items()} for i in range(n))
-            return np.concatenate([self._are_likely(points, row) for row in rest])
+            single_rows = ({role: v[[i]] for role, v in rows.items()} for i in range(n))
+            return np.concatenate([self._are_likely(points, row) for row in single_rows])
         likely = np.ones((1, n), dtype=bool)
         for each in finite:
             likely = likely & each.reshape(len(each), n, -1).all(axis=2)
@@ -142,8 +142,8 @@ class PossibleRewards:
         yield self._points
         for more in draws:
             if more:
-                some = np.linspace(0, len(next(iter(more.values()))) - 1, PRIOR_DRAWS).astype(int)
-                yield {k: v[some] for k, v in more.items()}
+                chosen = np.linspace(0, len(next(iter(more.values()))) - 1, PRIOR_DRAWS).astype(int)
+                yield {k: v[chosen] for k, v in more.items()}
 
     @cached_property
     def _points(self) -> Draws:

@@ -30,11 +30,11 @@ HSGP = (
 def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     """Give a built model other rows, by role; all of its data together, so that PyMC's advice to
     resize the others as well is followed."""
-    known = {
+    values = {
         DATA_NAMES[role]: v for role, v in data.items() if DATA_NAMES[role] in model.named_vars
     }
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
-        pm.set_data(known)
+        pm.set_data(values)
 
 
 def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
