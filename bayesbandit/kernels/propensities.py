@@ -61,21 +61,18 @@ def scores_among_old(row, first, kind, param, out):
 
 
 @njit(cache=True, error_model="numpy")
-def best_among_old(row, first, alpha, new, out):
+def best_among_old(row, first, alpha, out):
     """Fill out (m,) with Thompson sampling's probabilities of the arms from the first on, among the
     old arms alone."""
-    if new == 0 and alpha == 1.0:
-        best_from(first, row.mean, row.scale, row.last, out)
-        return
     K = row.mean.size
-    memory = np.empty(3 * K)
-    seen = unmanaged(memory)
+    memory = np.empty((3, K))
+    mean, scale, df = unmanaged(memory)[0], unmanaged(memory)[1], unmanaged(memory)[2]
     for k in range(K):
         is_new = row.last[k] < 0.0
-        seen[k] = -np.inf if is_new else row.mean[k]
-        seen[K + k] = 0.0 if is_new else alpha * row.scale[k]
-        seen[2 * K + k] = abs(row.last[k])
-    best_from(first, seen[:K], seen[K : 2 * K], seen[2 * K :], out)
+        mean[k] = -np.inf if is_new else row.mean[k]
+        scale[k] = 0.0 if is_new else alpha * row.scale[k]
+        df[k] = abs(row.last[k])
+    best_from(first, mean, scale, df, out)
     keep_alive(memory)
 
 
@@ -110,7 +107,7 @@ def put_chances(row, first, out):
     count, new = count_among(row, ANY), count_among(row, NEW)
     if SAMPLED and kind == THOMPSON:
         if new < count:
-            best_among_old(row, first, param, new, out)
+            best_among_old(row, first, param, out)
     elif SCORED and kind in SCORES:
         if new < count:
             scores_among_old(row, first, kind, param, out)
