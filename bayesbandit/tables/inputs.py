@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
-    from bayesbandit.tables.columns import Values
+    from bayesbandit.tables.columns import Row
 
 MAX_NAMES_IN_ERROR = 20  # names at most in an error
 
@@ -112,9 +112,7 @@ def array_of(x: object) -> np.ndarray:
     if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
         x = np.ma.stack(x)
     if isinstance(x, np.ma.MaskedArray):
-        values = np.ma.getdata(x).astype(object)
-        values[np.ma.getmaskarray(x)] = None
-        return values
+        return np.where(np.ma.getmaskarray(x), None, np.ma.getdata(x))
     return np.asarray(x) if isinstance(x, Array) else np.asarray(x, dtype=object)
 
 
@@ -162,25 +160,23 @@ def is_row(x: object) -> bool:
 
 def read(
     x: object, needed: Sequence[Name], ignored: Collection[Name], has_names: bool
-) -> dict[Name, Values]:
-    """Return the needed columns of a table, a list of dicts or one row, by name, each (n,).
+) -> list[Row] | pd.DataFrame:
+    """Return a table as a DataFrame, or the rows of a list of dicts or of one row.
 
-    has_names: whether the columns of the fit had names. Otherwise the columns of arrays go by
-    position.
+    needed: the columns that must be there. ignored: others that may be. has_names: whether the
+    columns of the fit had names. Otherwise the columns of arrays go by position.
     """
     import pandas as pd
 
     if isinstance(x, Mapping | pd.Series):
-        row = dict(x.items())
         if isinstance(x, pd.Series) and not x.index.is_unique:
             raise ValueError(f"a row has a name more than once: {named(list(x.index))}")
-        if row.keys() != {*needed}:
-            _check_names(list(row), needed, ignored)
-        return {name: [row[name]] for name in needed}
+        x = [dict(x.items())]
     if rows := dicts(x):
-        for one in rows:
-            _check_names(list(one), needed, ignored)
-        return {name: [one[name] for one in rows] for name in needed}
+        for row in rows:
+            if row.keys() != {*needed}:
+                _check_names(list(row), needed, ignored)
+        return rows
     frame = frame_of(x)
     if frame is None:
         if has_names:
@@ -197,7 +193,7 @@ def read(
             raise ValueError(f"x must have shape ({width},) or (n, {width}); got {array.shape}")
         frame = pd.DataFrame(np.atleast_2d(array))
     _check_names(list(frame.columns), needed, ignored)
-    return {name: frame[name] for name in needed}
+    return frame
 
 
 def _what(x: object) -> str:

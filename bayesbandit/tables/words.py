@@ -28,6 +28,15 @@ def words_in(name: object) -> list[str]:
     return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, NA or NaT."""
+    import pandas as pd
+
+    if isinstance(value, Decimal):
+        return value.is_nan()  # also of a signaling one, which pandas cannot compare
+    return value is None or pd.isna(value) is True
+
+
 def text_of(value: object) -> str:
     """Return the text of a level or label; for a member of an Enum of texts, its value."""
     if isinstance(value, str):
