@@ -1,4 +1,4 @@
-"""Columns of a fitted encoder. Each turns its values into codes, numbers that are NaN if missing."""
+"""Columns of a fitted encoder, which turn values into codes: numbers that are NaN if missing."""
 
 from __future__ import annotations
 
@@ -76,6 +76,11 @@ class Number:
     scale: float = 1.0
 
     kind = "number"
+
+    @property
+    def gap(self) -> float:
+        """The code that stands for a missing value."""
+        return self.median
 
     def code(self, value: object) -> float:
         """Return a value as a float."""
@@ -209,63 +214,39 @@ def codes_of(columns: Sequence[Used], x: list[Row] | pd.DataFrame) -> np.ndarray
     return codes
 
 
-@dataclass(frozen=True)
 class Separate:
     """The features of columns each alone: those of numbers, then those of levels.
 
-    named: whether the columns have names; the columns of an array are numbered.
+    named: whether the columns have names; the columns of an array are numbered. features: the
+    names, all different. uses: the columns that each uses. spans_constant: whether some features
+    sum to 1 in every row, those of all levels of a column.
     """
 
-    columns: tuple[Used, ...]
-    named: bool = True
-
-    @cached_property
-    def _numbers(self) -> dict[int, Number]:
-        return {i: one for i, one in enumerate(self.columns) if isinstance(one, Number)}
-
-    @cached_property
-    def _levels(self) -> list[tuple[int, int, str]]:
-        """For each feature of levels: the place of its column, its code and its label."""
-        return [
-            (i, code, column.labels[code])
-            for i, column in enumerate(self.columns)
-            if isinstance(column, Levels)
-            for code in range(column.is_pair, len(column.labels))
+    def __init__(self, columns: Sequence[Used], named: bool) -> None:
+        label = [str(one.name) if named else f"x{one.name}" for one in columns]
+        numbers = {j: one for j, one in enumerate(columns) if isinstance(one, Number)}
+        levels = [
+            (j, code, f"{label[j]}={one.labels[code]}")
+            for j, one in enumerate(columns)
+            if isinstance(one, Levels)
+            for code in range(one.is_pair, len(one.labels))
         ]
-
-    @cached_property
-    def features(self) -> tuple[str, ...]:
-        """The names of the features, all different."""
-        named = [str(one.name) if self.named else f"x{one.name}" for one in self.columns]
-        levels = [f"{named[i]}={label}" for i, _, label in self._levels]
-        return unique([*(named[i] for i in self._numbers), *levels])
-
-    @cached_property
-    def uses(self) -> tuple[frozenset[Name], ...]:
-        """The columns that each feature uses."""
-        places = [*self._numbers, *(i for i, _, _ in self._levels)]
-        return tuple(frozenset({self.columns[i].name}) for i in places)
-
-    @cached_property
-    def spans_constant(self) -> bool:
-        """Whether some features sum to 1 in every row: those of a column that is no pair."""
-        return any(isinstance(one, Levels) and not one.is_pair for one in self.columns)
-
-    @cached_property
-    def _arrays(self) -> tuple[np.ndarray, ...]:
-        gaps = [one.median if isinstance(one, Number) else one.gap for one in self.columns]
-        places = [i for i, _, _ in self._levels]
-        wanted = [code for _, code, _ in self._levels]
-        scaling = np.array([(one.mean, one.scale) for one in self._numbers.values()])
-        mean, scale = scaling.reshape(-1, 2).T
-        numbers = np.array([*self._numbers], dtype=np.intp)
-        return np.array(gaps), numbers, mean, scale, np.array(places, np.intp), np.array(wanted)
+        self.features = unique([*(label[j] for j in numbers), *(name for _, _, name in levels)])
+        self._places = [*numbers, *(j for j, _, _ in levels)]
+        self.uses = tuple(frozenset({columns[j].name}) for j in self._places)
+        self.spans_constant = any(code == 0 for _, code, _ in levels)
+        self._gaps = np.array([one.gap for one in columns])
+        self._mean = np.array([one.mean for one in numbers.values()])
+        self._scale = np.array([one.scale for one in numbers.values()])
+        self._codes = np.array([code for _, code, _ in levels])
 
     def encoded(self, codes: np.ndarray) -> np.ndarray:
         """Return features (n, d) of codes (n, c)."""
-        gaps, numbers, mean, scale, places, wanted = self._arrays
-        codes = np.where(np.isnan(codes), gaps, codes)
-        return np.hstack([(codes[:, numbers] - mean) / scale, codes[:, places] == wanted])
+        features = np.where(np.isnan(codes), self._gaps, codes)[:, self._places]
+        n = len(self._mean)
+        features[:, :n] = (features[:, :n] - self._mean) / self._scale
+        features[:, n:] = features[:, n:] == self._codes
+        return features
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ MAX_CHARACTERS = 10_000  # of a formula
 MAX_TERMS = 50_000  # that an operator goes through
 MAX_FACTORS = 6  # of a term
 MAX_FEATURES = 5000
+QUOTED = "name_in_backticks_"  # begins the identifier that stands for such a name
 POOLED = "other"
 BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  # by odd values
 
@@ -111,8 +112,8 @@ def formula_of(
     if codes is not None:
         computed(text, factors, _by_name(columns, codes))
     before = plain(state)
-    medians = [one.median if isinstance(one, Number) else 0.0 for one in columns]
-    row = _by_name(columns, np.array([medians]))
+    usual = [one.median if isinstance(one, Number) else 0.0 for one in columns]
+    row = _by_name(columns, np.array([usual]))
     parts = computed(text, factors, row)
     sizes = {part.shape for several in parts for part in several.values()}
     if sizes != {(1,)} or before != plain(state):
@@ -164,8 +165,7 @@ def read(
         )
     code, aliases = _without_backticks(text)
     reader = Reader(levels, aliases, state)
-    places: dict[tuple[str, bool], int] = {}
-    factors: list[Factor] = []
+    factors: dict[tuple[str, bool], Factor] = {}
     parts: list[str] = []
     try:
         tokens = [(token.kind.value, token.token) for token in tokenize(code)]
@@ -176,12 +176,9 @@ def read(
             said = said.removeprefix("~")
         if kind in ("name", "python") and said != ".":
             factor = reader.factor(said)
-            place = places.setdefault(
-                (factor.text, aliases.get(said, said) in levels), len(factors)
-            )
-            if place == len(factors):
-                factors.append(factor)
-            parts.append(f"f{place}")
+            key = (factor.text, aliases.get(said, said) in levels)
+            factors.setdefault(key, factor)
+            parts.append(f"f{[*factors].index(key)}")
         elif kind == "operator" and ("~" in said or "|" in said):
             raise ValueError(f"a formula has one side, as '~ age * country'; got {text!r}")
         elif said in ("0", "1", "(", ")", "") or (
@@ -191,25 +188,18 @@ def read(
             parts.append(said)
         else:
             raise _unread(text, f"there is {said[:20]!r}")
-    return " ".join(parts), tuple(factors)
+    return " ".join(parts), tuple(factors.values())
 
 
 def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
     """Return a formula with an identifier for each name in backticks, and what these stand for."""
-    stem = "quoted"
-    while stem in unicodedata.normalize("NFKC", text):
-        stem += "_"
-    aliases: dict[str, str] = {}
-
-    def identifier(found: re.Match[str]) -> str:
-        alias = f"{stem}{len(aliases)}"
-        aliases[alias] = found[1]
-        return f" {alias} "
-
-    code = re.sub("`([^`]*)`", identifier, text)
-    if quote := re.search("[`'\"]", code):
-        raise _unread(text, f"there is {quote[0]}; names stand in backticks, `as this`")
-    return code, aliases
+    first, *rest = re.split("`([^`]*)`", text)
+    aliases = {f"{QUOTED}{k}": name for k, name in enumerate(rest[::2])}
+    parts = [f" {alias} {after}" for alias, after in zip(aliases, rest[1::2], strict=True)]
+    plain_text = unicodedata.normalize("NFKC", " ".join([first, *rest[1::2]]))
+    if strange := re.search(f"[`'\"]|{QUOTED}", plain_text):
+        raise _unread(text, f"there is {strange[0]}; names stand in backticks, `as this`")
+    return "".join([first, *parts]), aliases
 
 
 def _parsed(skeleton: str, implied: bool = True) -> Any:
@@ -221,8 +211,7 @@ def _parsed(skeleton: str, implied: bool = True) -> Any:
     from formulaic.parser import DefaultFormulaParser
 
     parser = DefaultFormulaParser(include_intercept=implied)
-    if _size(parser.get_ast(skeleton)) > MAX_TERMS:
-        raise ValueError("it may have too many terms")
+    _size(parser.get_ast(skeleton))
     return Expanded(skeleton, _parser=parser)
 
 
@@ -241,7 +230,10 @@ def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> Any:
 
 
 def _size(node: Any) -> int:
-    """Return how many terms a node of formulaic's syntax tree has, or goes through, at most."""
+    """Return how many terms a node of formulaic's syntax tree has, or goes through, at most.
+
+    Raise ValueError for too many.
+    """
     symbol = getattr(getattr(node, "operator", None), "symbol", None)
     if symbol is None:
         return 1

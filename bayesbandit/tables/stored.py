@@ -87,13 +87,6 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
-    try:
-        return _restored(plain)
-    except (Broken, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"not an encoder, or a broken one: {error}") from error
-
-
-def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
     demand(
