@@ -195,7 +195,7 @@ class Reader:
         return settings | ({"extrapolation": "clip"} if name in SPLINES else {})
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def _is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a number, and neither True nor too large."""
     return type(value) in (int, float) and abs(value) <= MAX_NUMBER
 

@@ -112,7 +112,8 @@ def array_of(x: object) -> np.ndarray:
     if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
         x = np.ma.stack(x)
     if isinstance(x, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(x), None, np.ma.getdata(x))
+        hidden = np.array(None, dtype=object)
+        return np.where(np.ma.getmaskarray(x), hidden, np.ma.getdata(x))
     return np.asarray(x) if isinstance(x, Array) else np.asarray(x, dtype=object)
 
 

@@ -28,7 +28,7 @@ def words_in(name: object) -> list[str]:
     return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
-def is_missing(value: object) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether a value stands for none: None, NaN, NA or NaT."""
     import pandas as pd
 
