@@ -19,6 +19,7 @@ from bayesbandit.tables.role_names import (
     RENAME,
     ROLES,
 )
+from bayesbandit.tables.words import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +104,7 @@ def roles_of(
     there: list[Name] = list(frame.columns)
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors = dict(probabilities or {})
-    dropped, kept = names_in(drop), names_in(keep)
+    kept = names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
         if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:
@@ -112,29 +113,28 @@ def roles_of(
             )
         contexts = list(encoder.columns)
     asked = [*(contexts or ()), *kept]
-    uses = [*((c, role) for role, c in found.items())]
+    left: dict[Name, str] = dict.fromkeys(names_in(drop), "dropped")
+    uses = [(c, role) for role, c in found.items()]
     uses += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
     uses += [(c, "context") for c in asked]
-    uses += [(c, "drop") for c in dropped]
+    uses += [(c, "drop") for c in left]
     _check_uses(uses, table, there)
     free = [c for c in there if c not in dict(uses)]
-    left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
     of_history = _features_of_history(frame, free, table)
-    free = [c for c in free if c not in (of_history or ())]
+    features = [] if of_history is None else of_history
+    free = [c for c in free if c not in features]
     for role, names in DEFAULTS.items():
         usual = [name for name in names if name in free]
         if role not in found and usual:
             found[role] = usual[0]
-    for role in ("arm", "reward"):
-        if role not in found:
+        if role not in found and role in ("arm", "reward"):
             raise ValueError(
-                f"{table} has no column that is recognised as {role} ({', '.join(DEFAULTS[role])}):"
-                f" name it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
-                f"{there!r}"
+                f"{table} has no column that is recognised as {role} ({', '.join(names)}): name "
+                f"it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are {there!r}"
             )
     if not vectors:
         rest = [c for c in free if c not in found.values()]
-        vectors = _of_each_arm(rest, _chosen(frame[found["arm"]]), arms)
+        vectors = _of_each_arm(rest, frame[found["arm"]], arms)
     if needs_propensity and "propensity" not in found and not vectors:
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
@@ -148,14 +148,12 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        sure = {*kept, *(of_history or ())}
         for role in OUTCOME_ROLES:
-            others = [c for c in DEFAULTS[role] if c in there and c not in taken | sure]
+            others = [c for c in DEFAULTS[role] if c in free and c not in taken]
             left |= dict.fromkeys(others, f"the {role} is {found.get(role)!r}; keep uses this one")
-        taken |= left.keys()
-        contexts = [c for c in there if c not in taken or c in kept]
+        contexts = [c for c in there if c not in {*taken, *left} or c in kept]
     why = "not in x" if x is not None else "the encoder does not use it"
-    left |= {c: why for c in there if c not in taken and c not in contexts}
+    left |= {c: why for c in there if c not in {*taken, *left, *contexts}}
     found = {role: found[role] for role in ROLES if role in found}
     return Roles(found, vectors, tuple(contexts), left, of_history is not None)
 
@@ -203,31 +201,22 @@ def _features_of_history(
     )
 
 
-def _chosen(arm: pd.Series) -> dict[str, Name]:
-    """Return the names of the arms that were chosen, by their texts."""
-    values = arm.dropna().unique().tolist()
-    whole = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if whole and all(float(v).is_integer() for v in values):
-        return {str(int(v)): int(v) for v in values}
-    return {str(v): str(v) for v in values}
-
-
 def _of_each_arm(
-    free: Sequence[Name], chosen: Mapping[str, Name], arms: Iterable[Name] | None
+    free: Sequence[Name], chosen: pd.Series, arms: Iterable[Name] | None
 ) -> dict[Name, Name]:
     """Return the columns of the arms' probabilities, by arm; {} unless each arm has one.
 
-    arms: the arms' names. None: those with such a column.
+    chosen: the arm of each round. arms: the arms' names. None: those with such a column.
     """
-    known = {str(arm): arm for arm in arms} if arms is not None else dict(chosen)
-    whole = all(isinstance(arm, int) for arm in known.values())
+    names = whole(chosen.dropna()).unique().tolist() if arms is None else arms
+    named = {str(name): name if type(name) is int else str(name) for name in names}
+    are_whole = all(isinstance(name, int) for name in named.values())
     for prefix in OF_EACH_ARM:
         every = {str(c)[len(prefix) :]: c for c in free if str(c).startswith(prefix)}
-        if not known or not {*known} <= {*every}:
-            continue
-        return {
-            known.get(text, int(text) if whole and text.isdecimal() else text): column
-            for text, column in every.items()
-            if arms is None or text in known
-        }
+        if named and {*named} <= {*every}:
+            return {
+                named.get(text, int(text) if are_whole and text.isdecimal() else text): column
+                for text, column in every.items()
+                if arms is None or text in named
+            }
     return {}
