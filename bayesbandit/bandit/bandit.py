@@ -49,7 +49,7 @@ from bayesbandit.policies import Policy, numbers
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.shown import MAX_ROWS, html_table, shows_all
 from bayesbandit.tables.encoder import Encoder, numbers_only
-from bayesbandit.tables.inputs import is_row, table_of
+from bayesbandit.tables.inputs import is_row
 from bayesbandit.weighting.base import Balance, is_normalized, weight_source
 from bayesbandit.weighting.propensity import Unweighted
 from bayesbandit.weighting.reweighting import Reweighting, begin
@@ -257,7 +257,7 @@ class Bandit:
         """
         if self.encoder is None:
             return x if type(x) in (np.ndarray, list) else numbers_only(x)
-        features = self.encoder.transform(table_of(x))
+        features = self.encoder.transform(x)
         return features[0] if is_row(x) else features
 
     def numbers(self, n: int) -> np.ndarray:

@@ -285,13 +285,15 @@ def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
-    if unknown := [n for n in listed if not _is_name(n) or n not in table.columns]:
+    there = {*table.columns}
+    unknown = [
+        name
+        for name in listed
+        if isinstance(name, bool) or not isinstance(name, str | Integral) or name not in there
+    ]
+    if unknown:
         raise ValueError(
             f"{what}: there is no column {inputs.named(unknown)}; there are "
             f"{inputs.named(list(table.columns))}"
         )
     return set(listed)
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str | Integral) and not isinstance(name, bool)
