@@ -107,9 +107,7 @@ def levels_of(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
     codes, levels = pd.factorize(np.asarray(labels))
     kind = pd.api.types.infer_dtype(levels)
     names = [int(level) if kind == "integer" else text_of(level) for level in levels]
-    if kind in ("floating", "mixed-integer-float"):
-        arms = tuple(names[k] for k in np.argsort(levels))
-    else:
-        arms = tuple(sorted(set(names)))
+    by_value = kind in ("floating", "mixed-integer-float")
+    arms = tuple(sorted(set(names), key=float if by_value else None))
     index = {arm: k for k, arm in enumerate(arms)}
     return np.array([index[name] for name in names])[codes], arms
