@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.dates import datetimes
 from bayesbandit.tables.words import (
     MAX_EXACT_INTEGER,
     NUMBER_TYPES,
+    datetimes,
     float_of,
     is_missing,
     text_of,

@@ -25,8 +25,7 @@ from bayesbandit.tables.columns import (
     level_of,
     mapped,
 )
-from bayesbandit.tables.dates import datetimes
-from bayesbandit.tables.words import PACKAGE_FOLDER, is_missing, words_in
+from bayesbandit.tables.words import PACKAGE_FOLDER, datetimes, is_missing, words_in
 
 if TYPE_CHECKING:
     import pandas as pd
