@@ -140,8 +140,6 @@ class Bandit:
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features)
         validation.check_arms(spec, names)
-        if encoder is not None and isinstance(spec, Declaring):
-            spec.declared.check_features(encoder.features)
         balance = Unweighted() if balance is None else balance
         if seed is None:
             seed = np.random.SeedSequence(spawn_key=(DECISION_STREAM,))
