@@ -245,7 +245,8 @@ def propensities(values: object, n: int) -> np.ndarray:
     One that rounding made a little larger than 1 is 1.
     """
     single = isinstance(values, Real) or (isinstance(values, np.ndarray) and values.ndim == 0)
-    p = one_a_row([values] * n if single else values, n, "propensities")
+    each = np.repeat(floats(values, "propensities"), n) if single else values
+    p = one_a_row(each, n, "propensities")
     present(p, "propensities")
     if not ((p > 0) & (p <= 1 + PROBABILITY_TOLERANCE)).all():
         t = int(np.flatnonzero((p <= 0) | (p > 1 + PROBABILITY_TOLERANCE))[0])
