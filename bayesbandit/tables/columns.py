@@ -157,10 +157,6 @@ class Levels:
     def _places(self) -> dict[str, float]:
         return {level: float(place) for place, level in enumerate(self.levels)}
 
-    @cached_property
-    def _is_logical(self) -> bool:
-        return self.levels == LOGICAL and not self.pooled
-
     def code(self, value: object) -> float:
         """Return the position of a value in `labels`."""
         if isinstance(value, NESTED):
@@ -171,7 +167,7 @@ class Levels:
             text = level_of(value)
         except ValueError:  # bytes that are no text, or an integer of too many digits
             return self.unseen
-        if self._is_logical and text not in self._places:
+        if text not in self._places and self.levels == LOGICAL and not self.pooled:
             is_number = isinstance(value, NUMBER_TYPES) and text in ("0", "1")
             text = LOGICAL[int(text)] if is_number else text.capitalize()
             if text not in LOGICAL:
