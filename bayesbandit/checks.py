@@ -120,30 +120,6 @@ def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
     return texts
 
 
-def aligned(x: Any, features: Sequence[Any] | None) -> Any:
-    """Return contexts with the columns in the order of `features`, where both have names.
-
-    Without names, columns go by position. A pandas Series whose index has none of the names goes by
-    position too. Raise ValueError where columns are missing, unknown or repeated.
-    """
-    names = _names(x)
-    if features is None or names is None or names == list(features):
-        return x
-    if not isinstance(x, Table) and set(names).isdisjoint(features):
-        return x
-    missing = [name for name in features if name not in set(names)]
-    unknown = [name for name in names if name not in set(features)]
-    twice = [name for name in features if names.count(name) > 1]
-    for what, wrong in (("lack", missing), ("have the unknown", unknown), ("repeat", twice)):
-        if wrong:
-            listed = ", ".join(map(repr, wrong))
-            raise ValueError(
-                f"contexts {what} column{'s' if len(wrong) > 1 else ''} {listed}; "
-                f"the fit was on {', '.join(map(repr, features))}"
-            )
-    return x[list(features)]
-
-
 def same_rows(**values: object) -> None:
     """Raise ValueError where two pandas objects have the same labels of rows in another order.
 
@@ -161,13 +137,6 @@ def same_rows(**values: object) -> None:
                 f"position: pass {second}.loc[{first}.index], or {second}.to_numpy() if the "
                 "positions are right"
             )
-
-
-def _names(x: object) -> list[Any] | None:
-    """Return the names of a table's columns or of a row's values; None if it has no names."""
-    if isinstance(x, Table):
-        return list(x.columns)
-    return list(x.index) if isinstance(x, Row) and x.ndim == 1 else None
 
 
 def _filled(values: object) -> np.ndarray:
@@ -270,18 +239,14 @@ def same_length(arm: np.ndarray, n: int) -> None:
         raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
 
 
-def repeated(value: object, n: int) -> Any:
-    """Return a single number repeated n times; return anything else unchanged."""
-    single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    return np.repeat(floats(value, "propensities"), n) if single else value
-
-
 def propensities(values: object, n: int) -> np.ndarray:
     """Return propensities (n,), each in (0, 1]; a single number stands for all rows.
 
     One that rounding made a little larger than 1 is 1.
     """
-    p = one_a_row(repeated(values, n), n, "propensities")
+    single = isinstance(values, Real) or (isinstance(values, np.ndarray) and values.ndim == 0)
+    each = np.repeat(floats(values, "propensities"), n) if single else values
+    p = one_a_row(each, n, "propensities")
     present(p, "propensities")
     if not ((p > 0) & (p <= 1 + PROBABILITY_TOLERANCE)).all():
         t = int(np.flatnonzero((p <= 0) | (p > 1 + PROBABILITY_TOLERANCE))[0])

@@ -45,8 +45,7 @@ class RewardModel(Declaration):
         the variable.
     dims: the declared dimensions of each prior. A new prior without dimensions takes them, and a
         number or an array is broadcast over them.
-    features: the names of x's columns, by which the function may take them: x["age"]. coords: the
-        labels of more dimensions, which priors may have.
+    coords: the labels of more dimensions, which priors may have.
     encoder, arms: of a model `from_bambi`, the encoder of its contexts, and its arms in their order
         if it knows them; else None.
     made_by: makes again a model that was not declared, such as `from_pymc`.
@@ -230,7 +229,7 @@ class RewardModel(Declaration):
         if self.made_by is not None:
             return self.made_by, ()
         module = self.function.__module__ or ""
-        state = (dict(self.priors), dict(self.dims or {}), self.features, dict(self.coords or {}))
+        state = (dict(self.priors), dict(self.dims or {}), dict(self.coords or {}))
         if module.startswith(gallery.FROM_FILE) or _is_importable(self.function):
             return _declared_in, (module, self.function.__qualname__, *state)
         return RewardModel, (self.function, *state)
@@ -238,31 +237,21 @@ class RewardModel(Declaration):
 
 def reward_model(
     *,
-    features: Sequence[str] | Encoder | None = None,
     coords: Mapping[str, Sequence[Any]] | None = None,
     **priors: object,
 ) -> Callable[[Callable[..., Any]], RewardModel]:
     """Turn a declaration into a `RewardModel` with these priors, given by name.
 
-    features: names of the columns of x, or an encoder that has them; the declaration may then take
-    x["age"]. Contexts must have these columns in this order. coords: labels by dimension, as
-    {"region": ["north", "south"]}, for priors with dims="region".
+    coords: labels by dimension, as {"region": ["north", "south"]}, for priors with dims="region".
     """
-    names = None if features is None else _names_of(features)
 
     def declare(function: Callable[..., Any]) -> RewardModel:
-        model = RewardModel(function, priors, features=names, coords=coords)
+        model = RewardModel(function, priors, coords=coords)
         if not (function.__module__ or "").startswith(gallery.FROM_FILE):
             gallery.register(model)
         return model
 
     return declare
-
-
-def _names_of(features: Sequence[str] | Encoder) -> Sequence[str]:
-    from bayesbandit.tables.encoder import Encoder
-
-    return features.features if isinstance(features, Encoder) else features
 
 
 def load_model(name: str | os.PathLike[str]) -> RewardModel:
@@ -275,7 +264,6 @@ def _declared_in(
     name: str,
     priors: dict[str, Any],
     dims: dict[str, tuple[str, ...]],
-    features: Sequence[str] | None,
     coords: Mapping[str, Sequence[Any]],
 ) -> RewardModel:
     """Return a pickled model, whose declaration is in a module or in a file of the gallery."""
@@ -283,7 +271,7 @@ def _declared_in(
         model = gallery.declared_in(module.removeprefix(gallery.FROM_FILE))[name]
     else:
         model = attrgetter(name)(import_module(module))
-    return RewardModel(model.function, priors, dims, features, coords)
+    return RewardModel(model.function, priors, dims, coords)
 
 
 def _is_importable(function: Callable[..., Any]) -> bool:

@@ -63,7 +63,7 @@ def mine(x, reward, lam):
 
 def test_a_command_passes_on_warnings_for_users_and_not_those_for_authors(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN)
-    monkeypatch.setenv("BAYESBANDIT_MODELS", str(tmp_path))
+    monkeypatch.setattr("bayesbandit.declaring.gallery.own_folder", lambda: tmp_path)
     for words in (["models"], ["explain", "mine"]):
         found = CliRunner().invoke(app, words)
         assert "the user should know" in found.stderr, words

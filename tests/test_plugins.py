@@ -25,7 +25,7 @@ WHY = {
 OFFERED = {
     "players": ODD | {"Own": "fp_ok:Own", "number": "fp_ok:NUMBER", "Both": "fp_ok:Own"},
     "models": ODD | {"offered": "fp_ok:offered", "number": "fp_ok:NUMBER", "both": "fp_ok:offered",
-                     "ridge": "fp_ok:offered"},
+                     "mine": "fp_ok:offered"},
     "studies": ODD | {"half": "fp_ok", "large": "fp_fails:large", "both": "fp_fails:large",
                       "fails": "fp_fails:study"},
 }  # fmt: skip
@@ -169,19 +169,19 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
     """A line on stderr for each one that is left out; the others are there."""
     gallery = tmp_path / "gallery"
     gallery.mkdir()
-    (gallery / "ridge.py").write_text(FILES["fp_ok"].replace("def offered", "def ridge"))
-    monkeypatch.setattr("bayesbandit.declaring.gallery.folders", lambda: [gallery])
+    (gallery / "mine.py").write_text(FILES["fp_ok"].replace("def offered", "def mine"))
+    monkeypatch.setattr("bayesbandit.declaring.gallery.own_folder", lambda: gallery)
     result, _ = run("models")
     assert result.exit_code == 0
     listed, lines = result.stdout, result.stderr.splitlines()
     assert "offered" in listed
-    assert "ridge" in listed
+    assert "mine" in listed
     for name in (*ODD, "both", "number"):
         assert f" {name} " not in listed
         (line,) = [line for line in lines if line.startswith(f"Warning: {name} is left out: ")]
         assert "first-package 1.0" in line
         assert WHY.get(name, "") in line
-    (line,) = [line for line in lines if line.startswith("Warning: ridge is ")]
+    (line,) = [line for line in lines if line.startswith("Warning: mine is ")]
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
 
 

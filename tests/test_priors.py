@@ -124,19 +124,14 @@ def test_text_is_for_people():
                 "{dist: Normal, transform: arange}",
                 "{dist: Normal, transform: __delattr__}",
                 "{dist: Normal, transform: [exp]}",
-                "{class: Scaled, data: {factor: 2, dist: {dist: Normal, transform: eye}}}",
                 "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}",
             )
-        ),
-        (
-            "name: robust\npriors: {sigma: {class: Censored, data: {dist: {dist: set_data}}}}",
-            "cannot name the distribution 'set_data'",
         ),
         ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
         ("name: robust\npriors: {sigma: {dist: DensityDist}}", "the distribution 'DensityDist'"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
-        ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
-        ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),
+        ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "unknown key 'class'"),
+        ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "'class'"),
         ("name: robust\npriors: {sigma: !!python/name:os.system }", "must be YAML: .*python/name"),
         (
             "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: .nan}}}",
@@ -157,19 +152,20 @@ def test_a_wrong_text_is_told_what_is_allowed(text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_other_variable_factories_read_back():
+def test_other_variable_factories_are_not_written():
     from pymc_extras.prior import Censored
 
     model = robust.with_priors(sigma=Censored(bb.Prior("HalfNormal", sigma=2), lower=0.1))
-    assert bb.RewardModel.from_yaml(model.to_yaml()) == model
+    with pytest.raises(TypeError, match="prior 'sigma' cannot be written as text: Censored"):
+        model.to_yaml()
 
 
 def test_what_a_text_cannot_name_is_not_written():
     """What is written can be read; a transform that the program has registered is known."""
-    from pymc_extras.prior import CUSTOM_TRANSFORMS, Scaled, register_tensor_transform
+    from pymc_extras.prior import CUSTOM_TRANSFORMS, register_tensor_transform
 
     odd = bb.Prior("Normal", transform="sin")
-    for prior in (odd, bb.Prior("Normal", mu=odd), Scaled(odd, 2.0)):
+    for prior in (odd, bb.Prior("Normal", mu=odd)):
         model = robust.with_priors(theta=prior)
         with pytest.raises(ValueError, match="cannot name the transform 'sin'"):
             model.to_yaml()

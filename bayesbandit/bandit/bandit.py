@@ -49,7 +49,7 @@ from bayesbandit.policies import Policy, numbers
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.shown import MAX_ROWS, html_table, shows_all
 from bayesbandit.tables.encoder import Encoder, numbers_only
-from bayesbandit.tables.inputs import is_row, table_of
+from bayesbandit.tables.inputs import is_row
 from bayesbandit.weighting.base import Balance, is_normalized, weight_source
 from bayesbandit.weighting.propensity import Unweighted
 from bayesbandit.weighting.reweighting import Reweighting, begin
@@ -140,8 +140,6 @@ class Bandit:
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features)
         validation.check_arms(spec, names)
-        if encoder is not None and isinstance(spec, Declaring):
-            spec.declared.check_features(encoder.features)
         balance = Unweighted() if balance is None else balance
         if seed is None:
             seed = np.random.SeedSequence(spawn_key=(DECISION_STREAM,))
@@ -257,7 +255,7 @@ class Bandit:
         """
         if self.encoder is None:
             return x if type(x) in (np.ndarray, list) else numbers_only(x)
-        features = self.encoder.transform(table_of(x))
+        features = self.encoder.transform(x)
         return features[0] if is_row(x) else features
 
     def numbers(self, n: int) -> np.ndarray:

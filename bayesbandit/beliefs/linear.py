@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -76,13 +76,6 @@ class Ridge:
     """
 
     __repr__ = settings_repr
-
-    RENAMED: ClassVar = {
-        "floor": (
-            "min_variance",
-            "the least σ² of rewards (an arm's least probability is 'min_probability')",
-        )
-    }
 
     ridge: float | Literal["cv"] = 1.0
     variance: float | Literal["empirical_bayes", "rss/n", "rss", "nig"] = "empirical_bayes"

@@ -78,14 +78,13 @@ def models() -> None:
     """
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import known_engines, list_models
+    from bayesbandit.declaring.gallery import LISTED_ENGINES, list_models
 
     rows = []
     with clear_errors():
-        known = known_engines()
         for name, title in list_models().items():
-            if name in known:
-                rows.append({"model": name, "title": title, "engine": known[name]})
+            if name in LISTED_ENGINES:
+                rows.append({"model": name, "title": title, "engine": LISTED_ENGINES[name]})
                 continue
             from bayesbandit.inference.plan import plan
             from bayesbandit.model import load_model

@@ -8,7 +8,7 @@ from typing import Any
 
 WITHOUT_NAMES = (
     "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
-    "x[:, 0], or name the columns: bb.reward_model(features=[…])"
+    "x[:, 0]"
 )
 _OF_A_VALUE = re.compile(  # PyTensor's errors
     "converted to Python|has no len|support iteration|Length of .* cannot be determined"

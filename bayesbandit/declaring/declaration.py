@@ -47,15 +47,12 @@ class Declaration:
     function: Callable[..., Any]
     priors: Mapping[str, Any]
     dims: Mapping[str, tuple[str, ...]] | None = None
-    features: Sequence[str] | None = None
     coords: Mapping[str, Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
         from bayesbandit.declaring.priors import checked, dims_of
 
         _check_declaration(self.function, self.priors)
-        if self.features is not None:
-            object.__setattr__(self, "features", _feature_names(self.features))
         own = {str(dim): tuple(labels) for dim, labels in (self.coords or {}).items()}
         if taken := [dim for dim in own if dim in (*_NAMES, "arm")]:
             raise ValueError(f"coords of {self.name}: {_reserved(taken[0])}")
@@ -100,7 +97,7 @@ class Declaration:
             return False
         if self.priors.keys() != other.priors.keys():
             return False
-        if (self.features, self.coords) != (other.features, other.coords):
+        if self.coords != other.coords:
             return False
         return all(same(prior, other.priors[name]) for name, prior in self.priors.items())
 
@@ -137,14 +134,6 @@ class Declaration:
             if name not in (allowed := self.arguments()):
                 listed = ", ".join(allowed) or "none"
                 raise ValueError(f"{self.name} has no prior {name!r}; its priors: {listed}")
-
-    def check_features(self, names: Sequence[str] | None) -> None:
-        """Raise ValueError if contexts have other names of columns than the declaration's."""
-        if self.features is not None and names is not None and tuple(names) != self.features:
-            raise ValueError(
-                f"contexts of {self.name} must have the columns {', '.join(self.features)}, in "
-                f"this order; got {', '.join(map(str, names))}"
-            )
 
     # ---- what to do with it ---------------------------------------------------------------------
 
@@ -212,20 +201,11 @@ class Declaration:
         import pymc as pm
         import pytensor
 
-        from bayesbandit.declaring.columns import name_columns
         from bayesbandit.declaring.priors import variable
 
         own = self.coords or {}
         pm.modelcontext(None).add_coords(own)
         coords = {**coords, **own}
-        if self.features is not None:
-            width = len(coords["feature"])
-            if len(self.features) != width:
-                raise ValueError(
-                    f"contexts of {self.name} must have the {len(self.features)} features "
-                    f"{', '.join(self.features)}; got {width} columns"
-                )
-            name_columns(data["x"], self.features)
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
         lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
         for name, prior in self.priors.items():
@@ -313,16 +293,6 @@ def _known(rows: np.ndarray) -> tuple[int | None, ...]:
     because PyTensor would otherwise rewrite x @ theta as another product.
     """
     return None, *(k if k > 1 else None for k in rows.shape[1:])
-
-
-def _feature_names(features: Sequence[str]) -> tuple[str, ...]:
-    """Return names of features, checked."""
-    if isinstance(features, str) or not isinstance(features, Sequence):
-        raise TypeError(f"features must be a list of names or a bb.Encoder; got {features!r}")
-    names = tuple(features)
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"features must be different names; got {names!r}")
-    return names
 
 
 def _reserved(name: str) -> str:

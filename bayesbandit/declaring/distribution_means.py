@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions import moments
 from pymc.distributions.distribution import SymbolicRandomVariable
@@ -13,7 +11,7 @@ from pymc.distributions.truncated import TruncatedRV
 from pymc.exceptions import UndefinedMomentException
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import graph_inputs
-from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, PoissonRV
+from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
 from pytensor.tensor.variable import TensorVariable
@@ -23,7 +21,6 @@ MIXTURE_OPS = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
 OPS_WITH_OTHER_MEANS = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
 # Their mean is the location. PyMC broadcasts it by an operation that few engines know.
 LOCATION_SCALE_OPS = "NormalRV", "StudentTRV", "LaplaceRV", "LogisticRV"
-COUNT_OPS = PoissonRV, NegBinomialRV
 # They have a mean if their first parameter, ν or α, is above 1.
 HEAVY_OPS = "StudentTRV", "ParetoRV", "InvGammaRV"
 
@@ -53,7 +50,7 @@ def _mean(rv: Any) -> Any:
     if type(op).__name__ in MIXTURE_OPS:
         return _mean_of_mixture(*rv.owner.inputs[1:])
     if isinstance(op, TruncatedRV):
-        return _mean_from_one(op, *rv.owner.inputs)
+        raise UnknownMean("it is truncated, as the counts of a hurdle are")
     if type(op).__name__ in OPS_WITH_OTHER_MEANS:
         raise UnknownMean("PyMC's formula is not the mean")
     # PyMC fills the size of the variable, which is that of the data, with the mean
@@ -84,15 +81,3 @@ def _mean_of_mixture(weights: Any, *components: Any) -> Any:
         return (weights * _mean(components[0])).sum(axis=-1)
     means = [_mean(component) for component in components]
     return sum(weights[..., k] * mean for k, mean in enumerate(means))
-
-
-def _mean_from_one(op: TruncatedRV, *inputs: Any) -> Any:
-    """Return E[X | X ≥ 1] = E[X] / (1 - P(X = 0)), for counts X = 0, 1, …, as hurdles have them."""
-    rng, _, *parameters, lower, upper = inputs
-    from_one = isinstance(lower, Constant) and (lower.data == 1).all()
-    if not (from_one and isinstance(upper, Constant) and np.isposinf(upper.data).all()):
-        raise UnknownMean("it is truncated")
-    if not isinstance(op.base_rv_op, COUNT_OPS):
-        raise UnknownMean("it is truncated, and is no count")
-    count = op.base_rv_op.make_node(rng, NoneConst, *parameters).outputs[1]
-    return moments.mean(count) / -pt.expm1(pm.logp(count, 0))

@@ -44,44 +44,32 @@ class Part:
     design: Callable[[pd.DataFrame], np.ndarray]
 
 
-@dataclass(frozen=True)
-class Affine:
-    """c + x @ w, for each of K arms: c (K, 1, p), w (K, d, p).
+def _affine(c: np.ndarray, w: np.ndarray, array: np.ndarray, most: int) -> Callable[..., Any]:
+    """Return c + x @ w as a function of x, of arm, or of both.
 
-    flat: whether the one column is no dimension. most: the largest number, if all are whole.
+    c: (K, 1, p), of K arms. w: (K, d, p). array: as it stands in the model: numbers (n,) for p = 1,
+    or (n, p); whole ones are an index. most: the largest of these.
     """
+    import pytensor.tensor as pt
 
-    c: np.ndarray
-    w: np.ndarray
-    flat: bool
-    most: int | None
+    def shaped(value: TensorVariable) -> TensorVariable:
+        if array.dtype.kind in "iu":  # an index, whatever the contexts are
+            value = pt.clip(pt.round(value), 0, most)
+        return value[:, 0] if array.ndim == 1 else value
 
-    def is_like(self, other: Affine) -> bool:
-        """Return whether both are the same function."""
-        return np.array_equal(self.c, other.c) and np.array_equal(self.w, other.w)
+    def of_context(x: TensorVariable) -> TensorVariable:
+        return shaped(c[0] + x @ w[0])
 
-    def function(self) -> Callable[..., Any]:
-        """Return it as a function of x, of arm, or of both."""
-        import pytensor.tensor as pt
+    def of_arm(arm: TensorVariable) -> TensorVariable:
+        return shaped(pt.constant(c[:, 0])[arm])
 
-        def shaped(value: TensorVariable) -> TensorVariable:
-            if self.most is not None:  # an index, whatever the contexts are
-                value = pt.clip(pt.round(value), 0, self.most)
-            return value[:, 0] if self.flat else value
+    def of_both(x: TensorVariable, arm: TensorVariable) -> TensorVariable:
+        slopes = (x[:, :, None] * pt.constant(w)[arm]).sum(axis=1)
+        return shaped(pt.constant(c[:, 0])[arm] + slopes)
 
-        def of_context(x: TensorVariable) -> TensorVariable:
-            return shaped(self.c[0] + x @ self.w[0])
-
-        def of_arm(arm: TensorVariable) -> TensorVariable:
-            return shaped(pt.constant(self.c[:, 0])[arm])
-
-        def of_both(x: TensorVariable, arm: TensorVariable) -> TensorVariable:
-            slopes = pt.constant(self.w)[arm]
-            return shaped(pt.constant(self.c[:, 0])[arm] + (x[:, :, None] * slopes).sum(axis=1))
-
-        if (self.c == self.c[:1]).all() and (self.w == self.w[:1]).all():
-            return of_context
-        return of_both if self.w.any() else of_arm
+    if (c == c[:1]).all() and (w == w[:1]).all():
+        return of_context
+    return of_both if w.any() else of_arm
 
 
 def built(
@@ -196,7 +184,7 @@ def affine_parts(
     frame = _rows(model, arm, arms, 2 * half)
     x = np.zeros((len(frame), 0)) if encoder is None else encoder.transform(frame)
     z = np.column_stack([np.ones(len(x)), x]).reshape(len(arms), 2 * half, d + 1)
-    found: list[tuple[Part, Affine]] = []
+    found: list[tuple[Part, np.ndarray, Callable[..., Any]]] = []
     for part in parts(model):
         y = np.asarray(part.design(frame), dtype=float).reshape(*z.shape[:2], -1)
         w = np.stack([_solved(a, b) for a, b in zip(z[:, :half], y[:, :half], strict=True)])
@@ -206,16 +194,14 @@ def affine_parts(
                 f"{part.name}: not linear in the features {features}; give an encoder with "
                 'features that it is linear in, as bb.Encoder.formula("~ …", data)'
             )
-        most = int(y.max()) if part.array.dtype.kind in "iu" else None
-        affine = Affine(w[:, :1], w[:, 1:], np.ndim(part.array) == 1, most)
-        for other, known in found:
-            if np.array_equal(other.array, part.array) and not known.is_like(affine):
+        for other, its, _ in found:
+            if np.array_equal(other.array, part.array) and not np.array_equal(its, w):
                 raise ValueError(
                     f"{other.name} and {part.name} are equal in all rows of the data, and differ "
                     "in others: leave one out, or give data in which they differ"
                 )
-        found.append((part, affine))
-    return [(part.array, affine.function()) for part, affine in found]
+        found.append((part, w, _affine(w[:, :1], w[:, 1:], np.asarray(part.array), int(y.max()))))
+    return [(part.array, function) for part, _, function in found]
 
 
 def _rows(model: bambi.Model, arm: str, arms: Sequence[Any], n: int) -> pd.DataFrame:

@@ -141,33 +141,56 @@ class Handover:
         """Declare the variables in the current model, and return the mean reward."""
         import pymc as pm
         import pytensor.tensor as pt
+        from pymc.distributions.shape_utils import change_dist_size
 
+        model = self.model
         here = pm.modelcontext(None)
         given = {"x": x, "arm": arm, "weight": weight, "reward": reward}
         n = reward.shape[0]
         done = self._lengths(here, n)
-        observed = None
+        made: dict[Variable, Any] = {}
         for v, of in self.swaps.items():
-            made = of(**{role: given[role] for role in _roles(of)})
-            made = pt.cast(pt.as_tensor_variable(made), v.type.dtype)
-            if v is self.reward:
-                observed = made
-            else:
-                done[v] = made
-        for v in self.model.data_vars:
+            new = of(**{role: given[role] for role in _roles(of)})
+            made[v] = pt.cast(pt.as_tensor_variable(new), v.type.dtype)
+        part = made.pop(self.reward, None)  # of the rewards, where the model observes no more
+        done |= made
+        for v in model.data_vars:
             done.setdefault(v, pt.constant(_value(v)))
-        for rv in self.model.basic_RVs:
-            done[rv] = self._declared(here, rv, done, reward, n, weight, observed)
-        for potential in self.model.potentials:
-            [made] = _rebuilt([potential], done)
+        for rv in model.basic_RVs:
+            new = _rebuilt(rv, done)
+            if new is rv:
+                new = rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
+            new.name = None
+            name = _renamed(str(rv.name))
+            dims = self._dims(str(rv.name))
+            if rv in model.free_RVs:
+                done[rv] = here.register_rv(
+                    new,
+                    name,
+                    dims=dims,
+                    transform=model.rvs_to_transforms[rv],
+                    default_transform=None,
+                    initval=model.rvs_to_initial_values.get(rv),
+                )
+                continue
+            observed = _rebuilt(model.rvs_to_values[rv], done)
+            if rv is self.reward:
+                observed = reward if part is None else part
+                dims = dims if part is None else None
+                new = change_dist_size(new, (observed.shape[0],))
+            if rv is self.reward and self.weighted:
+                done[rv] = pm.Potential(name, weight * pm.logp(new, reward), dims="row")
+            else:
+                done[rv] = here.register_rv(new, name, observed=observed, dims=dims)
+        for potential in model.potentials:
             name = str(potential.name)
-            done[potential] = pm.Potential(_renamed(name), made, dims=self._dims(name))
-        for v in self.model.deterministics:
-            [made] = _rebuilt([v], done)
-            done[v] = made
+            new = _rebuilt(potential, done)
+            done[potential] = pm.Potential(_renamed(name), new, dims=self._dims(name))
+        for v in model.deterministics:
+            done[v] = _rebuilt(v, done)
             if v is not self.mean:
-                pm.Deterministic(_renamed(v.name), made, dims=self._dims(v.name))
-        [mean] = _rebuilt([self.mean], done)
+                pm.Deterministic(_renamed(v.name), done[v], dims=self._dims(v.name))
+        mean = _rebuilt(self.mean, done)
         return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
 
     def _lengths(self, here: pm.Model, n: Any) -> dict[Variable, Any]:
@@ -190,49 +213,6 @@ class Handover:
         own = {self.arm_dim: "arm"} | dict.fromkeys(self.row_dims, "row")
         return tuple(None if d is None else own.get(d, _renamed(d)) for d in dims)
 
-    def _declared(
-        self,
-        here: pm.Model,
-        rv: Variable,
-        done: Mapping[Variable, Any],
-        reward: Any,
-        n: Any,
-        weight: Any,
-        observed: Any,
-    ) -> Any:
-        """Return a random variable, declared again in the current model.
-
-        observed: the part of the rewards that the model observes; None: all n.
-        """
-        import pymc as pm
-        from pymc.distributions.shape_utils import change_dist_size
-
-        model = self.model
-        [made] = _rebuilt([rv], done)
-        if made is rv:
-            made = rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
-        made.name = None
-        name = _renamed(str(rv.name))
-        if rv in model.free_RVs:
-            return here.register_rv(
-                made,
-                name,
-                dims=self._dims(str(rv.name)),
-                transform=model.rvs_to_transforms[rv],
-                default_transform=None,
-                initval=model.rvs_to_initial_values.get(rv),
-            )
-        if rv is self.reward and observed is not None:
-            made = change_dist_size(made, (observed.shape[0],))
-            return here.register_rv(made, name, observed=observed)
-        if rv is self.reward:
-            made = change_dist_size(made, (n,))
-            if self.weighted:
-                return pm.Potential(name, weight * pm.logp(made, reward), dims="row")
-            return here.register_rv(made, name, observed=reward, dims=self._dims(str(rv.name)))
-        [value] = _rebuilt([model.rvs_to_values[rv]], done)
-        return here.register_rv(made, name, observed=value, dims=self._dims(str(rv.name)))
-
 
 def declaration(handover: Handover, name: str) -> Callable[..., Any]:
     """Return the function of a declaration: its arguments are the roles that the model takes."""
@@ -247,13 +227,13 @@ def declaration(handover: Handover, name: str) -> Callable[..., Any]:
     return of_rows
 
 
-def _rebuilt(graphs: Sequence[Variable], done: Mapping[Variable, Any]) -> list[Any]:
-    """Return graphs with replacements. Nodes are made anew, so that static shapes follow."""
+def _rebuilt(graph: Variable, done: Mapping[Variable, Any]) -> Any:
+    """Return a graph with replacements. Nodes are made anew, so that static shapes follow."""
     from pytensor.graph.traversal import toposort
     from pytensor.tensor.shape import SpecifyShape
 
     new = dict(done)
-    for node in toposort(list(graphs), blockers=list(done)):
+    for node in toposort([graph], blockers=list(done)):
         inputs = [new.get(v, v) for v in node.inputs]
         if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
             continue
@@ -262,7 +242,7 @@ def _rebuilt(graphs: Sequence[Variable], done: Mapping[Variable, Any]) -> list[A
             continue
         made = node.op.make_node(*inputs)
         new.update(zip(node.outputs, made.outputs, strict=True))
-    return [new.get(v, v) for v in graphs]
+    return new.get(graph, graph)
 
 
 def _observed(model: pm.Model, reward: str | None) -> Variable:

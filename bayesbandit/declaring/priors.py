@@ -36,7 +36,7 @@ def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[s
         value = deepcopy(value)
         if isinstance(value, Prior) and value.dims is None and dims:
             value.dims = dims
-        unknown = [d for d in _all_dims(value) if d not in allowed]
+        unknown = [d for one in _factories(value) for d in dims_of(one) if d not in allowed]
         if unknown:
             names = ", ".join(allowed)
             raise ValueError(
@@ -45,7 +45,10 @@ def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[s
                 f"pm.modelcontext(None).add_coord({unknown[0]!r}, …), and then "
                 f"bb.Prior(…, dims={unknown[0]!r}).create_variable(name)"
             )
-        for name, number in _numbers(value):
+        given = [pair for one in _factories(value) for pair in _parameters(one).items()]
+        for name, number in given:
+            if not isinstance(number, Real | np.number | np.ndarray):
+                continue
             numbers = floats(number, f"{name} of {what}")
             if np.isnan(numbers).any():
                 raise ValueError(f"{name} of {what} must be a number; got {text(number)}")
@@ -80,21 +83,12 @@ def _parameters(value: object) -> Mapping[str, Any]:
     return value.parameters if isinstance(value, Prior) else {}
 
 
-def _all_dims(value: object) -> Iterable[str]:
-    """Yield the dimensions of a prior and of the priors in it."""
-    yield from dims_of(value)
-    for parameter in _parameters(value).values():
-        if isinstance(parameter, VariableFactory):
-            yield from _all_dims(parameter)
-
-
-def _numbers(value: object) -> Iterable[tuple[str, Any]]:
-    """Yield the numeric parameters of a prior and of the priors in it, with their names."""
-    for name, parameter in _parameters(value).items():
-        if isinstance(parameter, VariableFactory):
-            yield from _numbers(parameter)
-        elif isinstance(parameter, Real | np.number | np.ndarray):
-            yield name, parameter
+def _factories(value: object) -> Iterable[VariableFactory]:
+    """Yield a prior and the priors in it; a number has none."""
+    if isinstance(value, VariableFactory):
+        yield value
+        for parameter in _parameters(value).values():
+            yield from _factories(parameter)
 
 
 def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[str, Any]) -> Any:

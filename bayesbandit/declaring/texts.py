@@ -10,13 +10,12 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import yaml
-from pymc_extras.deserialize import DeserializableError, deserialize
-from pymc_extras.prior import CUSTOM_TRANSFORMS
+from pymc_extras.prior import CUSTOM_TRANSFORMS, Prior
 
 from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
@@ -79,35 +78,24 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return data["name"], {str(name): prior for name, prior in priors.items()}
 
 
-@runtime_checkable
-class Serialisable(Protocol):
-    """A variable factory of pymc_extras that can be written as plain values."""
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 def to_data(value: object, what: str) -> Any:
     """Return a prior as numbers, texts, lists and mappings, in the format of pymc_extras.
 
     Raise ValueError or TypeError for a prior that cannot be written. what: its name in errors.
     """
-    data = _plain(value, what)
-    _checked(data, what)
-    return data
-
-
-def _plain(value: object, what: str) -> Any:
-    """Return a prior, or what is in it, as plain values."""
-    value = value.to_dict() if isinstance(value, Serialisable) else value
-    if isinstance(value, Mapping):
-        return {key: _plain(one, f"{what}.{key}") for key, one in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(one, what) for one in value]
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    if value is None or isinstance(value, Real | str):
+    if isinstance(value, Real):
         return value
-    raise TypeError(f"{what} cannot be written as text: {text(value)}")
+    if not isinstance(value, Prior):
+        raise TypeError(f"{what} cannot be written as text: {text(value)}")
+    data = value.to_dict()
+    if value.parameters:
+        data["kwargs"] = {k: to_data(v, f"{what}.{k}") for k, v in value.parameters.items()}
+    if value.dims is not None:
+        data["dims"] = list(value.dims)
+    from_data(data, what)  # what is written can be read
+    return data
 
 
 def from_data(data: object, what: str) -> Any:
@@ -115,26 +103,8 @@ def from_data(data: object, what: str) -> Any:
 
     Raise ValueError for a wrong key, distribution or parameter; it names the allowed ones.
     """
-    data = _checked(data, what)
-    if not isinstance(data, dict):
-        return np.array(data) if isinstance(data, list) else data
-    try:
-        return deserialize(data)
-    except DeserializableError as error:
-        cause: BaseException = error
-        while isinstance(cause, DeserializableError) and cause.__cause__ is not None:
-            cause = cause.__cause__
-        raise ValueError(f"{what}: {_line(cause)[:200]}") from error
-
-
-def _checked(data: object, what: str) -> Any:
-    """Return a prior or a number of a text, without names that are not allowed.
-
-    This check is needed because `deserialize` looks up any attribute of PyMC and PyTensor.
-    """
     if isinstance(data, Mapping):
-        other = "class" in data and "dist" not in data
-        return _inside(data, what) if other else _prior(data, what)
+        return _prior(data, what)
     if isinstance(data, bool) or not isinstance(data, Real | str | list):
         raise ValueError(
             f"{what} must be a number, a list of numbers or a prior (a mapping with a 'dist'); "
@@ -142,25 +112,18 @@ def _checked(data: object, what: str) -> Any:
         )
     if isinstance(data, list):
         floats(data, what)
-    if isinstance(data, str):  # YAML reads 1e-3 as a text
-        try:
-            return float(data)
-        except ValueError:
-            raise ValueError(f"{what} must be a number; got {reprlib.repr(data)}") from None
-    return data
+        return np.array(data)
+    try:
+        return float(data) if isinstance(data, str) else data  # YAML reads 1e-3 as a text
+    except ValueError:
+        raise ValueError(f"{what} must be a number; got {reprlib.repr(data)}") from None
 
 
-def _inside(data: object, what: str) -> Any:
-    """Return what is in another variable factory, whose priors are checked."""
-    if isinstance(data, Mapping):
-        if isinstance(data.get("dist"), str):
-            return _prior(data, what)
-        return {key: _inside(value, f"{what}.{key}") for key, value in data.items()}
-    return [_inside(value, what) for value in data] if isinstance(data, list) else data
+def _prior(data: Mapping[str, Any], what: str) -> Prior:
+    """Return a prior of a text, whose names are checked.
 
-
-def _prior(data: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return a prior of a text, whose names are checked."""
+    This check is needed because a `Prior` looks up any attribute of PyMC and PyTensor.
+    """
     _known(data, PRIOR_KEYS, f"{what}: unknown key")
     if "dist" not in data:
         raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
@@ -174,7 +137,12 @@ def _prior(data: Mapping[str, Any], what: str) -> dict[str, Any]:
         raise ValueError(f"{what}: kwargs must be a mapping; got {kwargs!r}")
     parameters = set(signature(distributions[data["dist"]].dist).parameters) - {"args", "kwargs"}
     _known(kwargs, sorted(parameters), f"{what}: {data['dist']} has no parameter")
-    return {**data, "kwargs": {k: _checked(v, f"{what}.{k}") for k, v in kwargs.items()}}
+    settings = {key: data[key] for key in ("centered", "dims", "transform") if key in data}
+    given = {k: from_data(v, f"{what}.{k}") for k, v in kwargs.items()}
+    try:
+        return Prior(data["dist"], **settings, **given)
+    except Exception as error:  # those of pymc_extras and pydantic have no class in common
+        raise ValueError(f"{what}: {_line(error)[:200]}") from error
 
 
 def _line(error: BaseException) -> str:

@@ -156,10 +156,7 @@ class SparseLinear:
         return np.stack([x[:, 0], 1 - x[:, 0], x[:, 1]], axis=1) + shift[:, None]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        T = self.horizon if horizon is None else integer(horizon, "horizon", least=1)
-        x, noise = np.split(rng.standard_normal((T, self.d + 1)), [self.d], axis=1)
-        mean = self.expected_rewards(x)
-        return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
+        return _normal_rounds(self, horizon, rng)
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,14 @@ class NonLinear:
         return np.stack([x[:, 0], -x[:, 0], third], axis=1)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        T = self.horizon if horizon is None else integer(horizon, "horizon", least=1)
-        x, noise = np.split(rng.standard_normal((T, self.n_features + 1)), [-1], axis=1)
-        mean = self.expected_rewards(x)
-        return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
+        return _normal_rounds(self, horizon, rng)
+
+
+def _normal_rounds(
+    design: SparseLinear | NonLinear, horizon: int | None, rng: np.random.Generator
+) -> Sample:
+    """Return rounds of a design with standard normal contexts."""
+    T = design.horizon if horizon is None else integer(horizon, "horizon", least=1)
+    x, noise = np.split(rng.standard_normal((T, design.n_features + 1)), [-1], axis=1)
+    mean = design.expected_rewards(x)
+    return Sample(np.ascontiguousarray(x), mean, _noisy(mean, design.sigma, noise[:, 0]))

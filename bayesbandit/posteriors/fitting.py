@@ -85,9 +85,6 @@ def fit(
             raise TypeError(f"encoder must be a bb.Encoder; got {checks.shown(encoder)}")
         x = encoder.transform(x)
         features = encoder.features
-    model.check_features(features)
-    if features is None and model.features is not None:
-        features = tuple(model.features)
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])

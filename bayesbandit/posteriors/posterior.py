@@ -17,6 +17,7 @@ from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.predictive import responses
 from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
+from bayesbandit.tables.inputs import in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,8 +115,8 @@ class Posterior:
         return np.random.default_rng(self.seed)
 
     def _contexts(self, x: Contexts) -> np.ndarray:
-        if self.encoder is None:
-            x = checks.aligned(x, self.features)
+        if self.encoder is None and self.features is not None:
+            x = in_order(x, self.features)
         x = contexts_of(x, self.encoder, self.plan.n_features)
         if (why := self.plan.row_mixing) and not np.array_equal(x, self.rows["x"]):
             raise ValueError(

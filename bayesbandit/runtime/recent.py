@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 
@@ -10,9 +9,10 @@ class Cache[T]:
     """The most recently kept things: at most `most`, of at most `room` bytes; at least one."""
 
     def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
-        self.most, self.room, self.size = most, room, size
-        self._things: OrderedDict[Hashable, T] = OrderedDict()
-        self._sizes: dict[Hashable, int] = {}
+        self.most = most
+        self.room = room
+        self.size = size
+        self._things: dict[Hashable, T] = {}  # the oldest first
 
     def get(self, key: Hashable) -> T | None:
         """Return the thing with this key; None if there is none."""
@@ -20,14 +20,14 @@ class Cache[T]:
 
     def keep(self, key: Hashable, thing: T) -> None:
         """Keep a thing, and drop the oldest ones for which there is no room."""
-        kept, sizes = self._things, self._sizes
-        if kept.get(key) is not thing:
-            kept[key], sizes[key] = thing, self.size(thing)
-        kept.move_to_end(key)
-        while len(kept) > 1 and (len(kept) > self.most or sum(sizes.values()) > self.room):
-            del sizes[kept.popitem(last=False)[0]]
+        kept = self._things
+        kept.pop(key, None)
+        kept[key] = thing
+        while len(kept) > 1 and (
+            len(kept) > self.most or sum(map(self.size, kept.values())) > self.room
+        ):
+            del kept[next(iter(kept))]
 
     def clear(self) -> None:
         """Forget all."""
         self._things.clear()
-        self._sizes.clear()

@@ -6,11 +6,8 @@ and then among those that installed packages offer as `bayesbandit.savable`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import wraps
-from typing import Any
 
 from bayesbandit.runtime.plugins import loaded, plugins
 
@@ -26,43 +23,13 @@ def savable[T](kind: type[T]) -> type[T]:
     Files hold the fields of a dataclass. `load` finds the class if its module has been imported, or
     if its package offers it by an entry point of `bayesbandit.savable`. An Enum may be a field's
     value.
-
-    A setting that gets a new name: the class's `RENAMED` has the old name, with the new one and
-    what it is. Files with the old name are read; a call with it raises TypeError.
     """
     if not (isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum))):
         raise TypeError(f"only a dataclass is stored by its fields, or an Enum; got {kind!r}")
     if is_dataclass(kind) and (taken := META & {f.name for f in fields(kind)}):
         raise ValueError(f"{kind.__name__}: files have another use for a field {taken.pop()!r}")
-    if "RENAMED" in vars(kind):
-        _refuse_old_names(kind)
     KINDS[name_of(kind)] = kind
     return kind
-
-
-def _refuse_old_names(kind: type) -> None:
-    """Make the class raise TypeError for its settings' old names."""
-    make: Any = kind.__init__  # type: ignore[misc]
-
-    @wraps(make)
-    def __init__(self: object, *args: Any, **settings: Any) -> None:
-        refuse_old_names(kind, settings, kind.__name__)
-        make(self, *args, **settings)
-
-    kind.__init__ = __init__  # type: ignore[misc]
-
-
-def refuse_old_names(kind: type, settings: Mapping[str, object], owner: str) -> None:
-    """Raise TypeError if settings for a class have a name that it no longer has."""
-    for old, (new, what) in getattr(kind, "RENAMED", {}).items():
-        if old in settings:
-            raise TypeError(f"{owner} has no setting {old!r}: it is now {new!r}, {what}")
-
-
-def with_new_names(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings from a file, each by the name that it has now."""
-    renamed = getattr(kind, "RENAMED", {})
-    return {renamed.get(name, (name,))[0]: value for name, value in settings.items()}
 
 
 def name_of(kind: type) -> str:

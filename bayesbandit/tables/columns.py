@@ -1,8 +1,8 @@
-"""Columns of a fitted encoder: numbers, dates, levels, and columns that are left out."""
+"""Columns of a fitted encoder, which turn values into codes: numbers that are NaN if missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -13,47 +13,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.dates import MICROSECONDS_PER_DAY, microseconds
-from bayesbandit.tables.words import MAX_EXACT_INTEGER, NUMBER_TYPES, float_of, text_of
+from bayesbandit.tables.words import (
+    MAX_EXACT_INTEGER,
+    NUMBER_TYPES,
+    datetimes,
+    float_of,
+    is_missing,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-type Values = pd.Series | list[Any]  # of one column, (n,)
+type Row = Mapping[Any, Any]
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
 LOGICAL = ("False", "True")  # the levels of a column of booleans
-ZEROS = -1  # the code of a level for which all features of its column are 0
-# places of what is none of the levels of the fit, and of what is missing
-UNSEEN_LEVEL = -1
-MISSING_VALUE = -2
+UNSEEN_LEVEL = -1.0  # the code of a level that is not of the fit, and not pooled
+DAY = np.timedelta64(1, "D")
 
 
-def is_missing(value: Any) -> bool:
-    import pandas as pd
+def mapped(values: pd.Series, function: Callable[[Any], Any], dtype: type) -> np.ndarray:
+    """Return a function of each value (n,), computed once for each different one.
 
-    if isinstance(value, Decimal):
-        return value.is_nan()  # also of a signaling one, which pandas cannot compare
-    return value is None or bool(pd.isna(value))
-
-
-def distinct(values: Values) -> tuple[np.ndarray | None, list[Any]]:
-    """Return the place (n,) of each value in a list of different ones; −1 if it is missing.
-
-    The place is None if each value stands for itself: in lists, and in columns of mixed objects,
-    where 1 and True would be one value.
+    In columns of mixed objects, where 1 and True would be one value, each stands for itself.
     """
     import pandas as pd
 
-    if isinstance(values, list):
-        return None, values
-    if values.dtype == object and pd.api.types.infer_dtype(values) != "string":
-        return None, values.tolist()
-    if is_arrow_category(values):
-        values = values.astype(object)  # pandas 3.1 cannot factorise one with missing values
+    is_mixed = values.dtype == object and pd.api.types.infer_dtype(values) != "string"
+    if is_mixed or is_arrow_category(values):  # pandas 3.1 cannot factorise one with gaps
+        return np.array([function(value) for value in values.tolist()], dtype=dtype)
     places, found = pd.factorize(values)
-    return places, list(found)
+    each = [*map(function, found), function(None)]  # the last is that of −1
+    return np.array(each, dtype=dtype)[places]
 
 
 def is_arrow_category(column: pd.Series) -> bool:
@@ -83,51 +76,30 @@ class Number:
     scale: float = 1.0
 
     kind = "number"
-    width = 1
 
-    def known(self, values: Values) -> np.ndarray:
-        """Return the values (n,) as float64; NaN where one is missing."""
-        if isinstance(values, list) or values.dtype.kind not in "iufb":
-            return np.array([self.value(one) for one in values], dtype=np.float64)
-        found = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if (beyond := np.abs(found) > LARGEST_VALUE).any():
-            raise self._too_large(found[beyond][0])
-        return found
+    @property
+    def gap(self) -> float:
+        """The code that stands for a missing value."""
+        return self.median
 
-    def value(self, value: object) -> float:
-        """Return a value as a number; NaN if it is missing."""
-        if isinstance(value, NESTED) or not (isinstance(value, NUMBER_TYPES) or is_missing(value)):
-            raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
+    def code(self, value: object) -> float:
+        """Return a value as a float."""
         if is_missing(value):
             return nan
-        found = float_of(value)
-        if abs(found) > LARGEST_VALUE:
-            raise self._too_large(found)
-        return found
+        if not isinstance(value, NUMBER_TYPES):
+            raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
+        return float_of(value)
 
-    def _too_large(self, value: float) -> ValueError:
-        return ValueError(
-            f"values infinite or beyond ±{LARGEST_VALUE:g} in column {self.name!r}; got {value:g}"
-        )
-
-    def encode(self, values: Values, features: np.ndarray) -> None:
-        """Write the feature into features (n, 1)."""
-        if isinstance(values, list):  # a few rows, faster one by one
-            each = [self.value(one) for one in values]
-            filled = [self.median if one != one else one for one in each]
-            features[:, 0] = [(one - self.mean) / self.scale for one in filled]
-            return
-        known = self.known(values)
-        features[:, 0] = (np.where(np.isnan(known), self.median, known) - self.mean) / self.scale
-
-    def names(self, label: str) -> list[str]:
-        """Return the names of the features. label: the column's name as text."""
-        return [label]
+    def codes(self, values: pd.Series) -> np.ndarray:
+        """Return the code (n,) of each value."""
+        if values.dtype.kind in "iufb":
+            return values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.array([self.code(value) for value in values], dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Date(Number):
-    """A column of dates. Its numbers are days since the first date of the fit; then as `Number`.
+    """A column of dates. The code is in days since the first date of the fit; then as `Number`.
 
     A date without a time zone is taken as UTC. origin: the first date, in microseconds since 1970.
     """
@@ -136,21 +108,22 @@ class Date(Number):
 
     kind = "date"
 
-    def known(self, values: Values) -> np.ndarray:
-        moments, missing = microseconds(values, f"column {self.name!r} holds dates")
-        return np.where(missing, nan, (moments - self.origin) / MICROSECONDS_PER_DAY)
+    def code(self, value: object) -> float:
+        return float(self.codes([value])[0])
 
-    def value(self, value: object) -> float:
-        return float(self.known([value])[0])
+    def codes(self, values: pd.Series | list[Any]) -> np.ndarray:
+        found = datetimes(values, f"column {self.name!r} holds dates")
+        return (found - np.datetime64(self.origin, "us")) / DAY
 
 
 @dataclass(frozen=True)
 class Levels:
     """A column of text, categories or booleans, with a feature of 0 and 1 for each level.
 
-    levels: texts that were different in the fit. missing: whether a missing value has a feature of
-    its own, after those of levels. pooled: whether all other values have one, the last. Of two
-    features the first is left out, as scikit-learn's OneHotEncoder does.
+    The code is the level's position. levels: texts that were different in the fit. missing: whether
+    a missing value has a feature of its own, after those of levels. pooled: whether all other
+    values have one, the last. Of two features the first is left out, as scikit-learn's
+    OneHotEncoder does.
     """
 
     name: Name
@@ -162,7 +135,7 @@ class Levels:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The name of each level in a feature's name, with one that has no feature."""
+        """The name of each level in a feature's name."""
         return [*self.levels, *["missing"] * self.missing, *["other"] * self.pooled]
 
     @cached_property
@@ -171,77 +144,39 @@ class Levels:
         return len(self.labels) == 2
 
     @cached_property
-    def width(self) -> int:
-        """How many features there are."""
-        return len(self.labels) - self.is_pair
+    def unseen(self) -> float:
+        """The code of a level that the fit did not see."""
+        return len(self.labels) - 1.0 if self.pooled else UNSEEN_LEVEL
 
     @cached_property
-    def codes(self) -> list[int]:
-        """The number of each level's feature, or ZEROS; ABSENT and NEW are at the end."""
-        other = self.width - 1 if self.pooled else ZEROS
-        absent = len(self.levels) - self.is_pair if self.missing else other
-        return [*(place - self.is_pair for place in range(len(self.levels))), absent, other]
+    def gap(self) -> float:
+        """The code that stands for a missing value."""
+        return float(len(self.levels)) if self.missing else self.unseen
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {level: place for place, level in enumerate(self.levels)}
+    def _places(self) -> dict[str, float]:
+        return {level: float(place) for place, level in enumerate(self.levels)}
 
-    @cached_property
-    def _is_logical(self) -> bool:
-        return self.levels == LOGICAL and not self.pooled
-
-    def place(self, value: object) -> int:
-        """Return the position of a value in `levels`, or ABSENT, or NEW."""
+    def code(self, value: object) -> float:
+        """Return the position of a value in `labels`."""
         if isinstance(value, NESTED):
             raise ValueError(f"column {self.name!r} holds levels; got {shown(value)}")
         if is_missing(value):
-            return MISSING_VALUE
+            return nan
         try:
             text = level_of(value)
         except ValueError:  # bytes that are no text, or an integer of too many digits
-            return UNSEEN_LEVEL
-        place = self._places.get(text)
-        if place is None and self._is_logical:
-            if isinstance(value, NUMBER_TYPES) and text in ("0", "1"):
-                return int(text)
-            if text.capitalize() not in LOGICAL:
+            return self.unseen
+        if text not in self._places and self.levels == LOGICAL and not self.pooled:
+            is_number = isinstance(value, NUMBER_TYPES) and text in ("0", "1")
+            text = LOGICAL[int(text)] if is_number else text.capitalize()
+            if text not in LOGICAL:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
-            place = self._places[text.capitalize()]
-        return UNSEEN_LEVEL if place is None else place
+        return self._places.get(text, self.unseen)
 
-    def places(self, values: Values) -> np.ndarray:
-        """Return the position (n,) of each value in `levels`."""
-        inverse, found = distinct(values)
-        places = np.array([*map(self.place, found), MISSING_VALUE])  # the last is that of −1
-        return places[:-1] if inverse is None else places[inverse]
-
-    def encode(self, values: Values, features: np.ndarray) -> None:
-        """Write 1 into the features (n, width) of the values' levels; they are 0 before."""
-        if isinstance(values, list):  # a few rows, faster one by one
-            for row, value in enumerate(values):
-                if (code := self.codes[self.place(value)]) != ZEROS:
-                    features[row, code] = 1.0
-            return
-        codes = np.array(self.codes)[self.places(values)]
-        rows = np.flatnonzero(codes != ZEROS)
-        features[rows, codes[rows]] = 1.0
-
-    def names(self, label: str) -> list[str]:
-        """Return the names of the features. label: the column's name as text."""
-        return [f"{label}={level}" for level in self.labels[self.is_pair :]]
-
-
-def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names that all differ: repeated ones get a number."""
-    taken: dict[str, None] = {}
-    for name in names:
-        one = name
-        count = 1
-        while one in taken:
-            count += 1
-            one = f"{name} ({count})"
-        taken[one] = None
-    return tuple(taken)
+    def codes(self, values: pd.Series) -> np.ndarray:
+        """Return the code (n,) of each value."""
+        return mapped(values, self.code, float)
 
 
 @dataclass(frozen=True)
@@ -256,3 +191,68 @@ class LeftOut:
 
 type Used = Number | Levels
 type Column = Used | LeftOut
+
+
+def codes_of(columns: Sequence[Used], x: list[Row] | pd.DataFrame) -> np.ndarray:
+    """Return the codes (n, c) of a table, or of rows; raise ValueError for too large numbers."""
+    if isinstance(x, list):
+        each = [[column.code(row[column.name]) for column in columns] for row in x]
+        codes = np.array(each, dtype=np.float64)
+    else:
+        codes = np.column_stack([column.codes(x[column.name]) for column in columns])
+    beyond = np.abs(codes) > LARGEST_VALUE
+    if beyond.any():
+        row, j = np.argwhere(beyond)[0]
+        raise ValueError(
+            f"values infinite or beyond ±{LARGEST_VALUE:g} in column {columns[j].name!r}; got "
+            f"{codes[row, j]:g}"
+        )
+    return codes
+
+
+class Separate:
+    """The features of columns each alone: those of numbers, then those of levels.
+
+    named: whether the columns have names; the columns of an array are numbered. features: the
+    names, all different. uses: the columns that each uses. spans_constant: whether some features
+    sum to 1 in every row, those of all levels of a column.
+    """
+
+    def __init__(self, columns: Sequence[Used], named: bool) -> None:
+        label = [str(one.name) if named else f"x{one.name}" for one in columns]
+        numbers = {j: one for j, one in enumerate(columns) if isinstance(one, Number)}
+        levels = [
+            (j, code, f"{label[j]}={one.labels[code]}")
+            for j, one in enumerate(columns)
+            if isinstance(one, Levels)
+            for code in range(one.is_pair, len(one.labels))
+        ]
+        self.features = unique([*(label[j] for j in numbers), *(name for _, _, name in levels)])
+        self._places = [*numbers, *(j for j, _, _ in levels)]
+        self.uses = tuple(frozenset({columns[j].name}) for j in self._places)
+        self.spans_constant = any(code == 0 for _, code, _ in levels)
+        self._gaps = np.array([one.gap for one in columns])
+        self._mean = np.array([one.mean for one in numbers.values()])
+        self._scale = np.array([one.scale for one in numbers.values()])
+        self._codes = np.array([code for _, code, _ in levels])
+
+    def encoded(self, codes: np.ndarray) -> np.ndarray:
+        """Return features (n, d) of codes (n, c)."""
+        features = np.where(np.isnan(codes), self._gaps, codes)[:, self._places]
+        n = len(self._mean)
+        features[:, :n] = (features[:, :n] - self._mean) / self._scale
+        features[:, n:] = features[:, n:] == self._codes
+        return features
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names that all differ: repeated ones get a number."""
+    taken: dict[str, None] = {}
+    for name in names:
+        one = name
+        count = 1
+        while one in taken:
+            count += 1
+            one = f"{name} ({count})"
+        taken[one] = None
+    return tuple(taken)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, islice, pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from bayesbandit.checks import MAX_ABS_VALUE, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs
-from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
+from bayesbandit.tables.columns import Column, LeftOut, Separate, Used, codes_of, unique
 from bayesbandit.tables.samples import sample
 
 if TYPE_CHECKING:
@@ -140,40 +139,21 @@ class Encoder:
         return {column.name: column.why for column in self.fitted if isinstance(column, LeftOut)}
 
     @cached_property
+    def design(self) -> Separate | Formula:
+        """How features follow from the codes of columns."""
+        return self.spec or Separate(self._used, self.named)
+
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """The names of the d features, all different."""
-        if self.spec is not None:
-            names = self.spec.features
-        else:
-            names = tuple(name for names in self._features_by_column.values() for name in names)
+        names = self.design.features
         return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
-
-    @cached_property
-    def _blocks(self) -> list[tuple[Used, slice]]:
-        """The columns, numbers before levels, each with the places of its features."""
-        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
-        stops = accumulate((column.width for column in ordered), initial=int(self.constant))
-        places = [slice(*place) for place in pairwise(stops)]
-        return list(zip(ordered, places, strict=True))
-
-    @cached_property
-    def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
-        columns = [column for column, _ in self._blocks]
-        found = [column.names(self._label(column.name)) for column in columns]
-        names = iter(unique(name for names in found for name in names))
-        return {column.name: tuple(islice(names, column.width)) for column in columns}
 
     @cached_property
     def spans_constant(self) -> bool:
         """Whether there is a constant, or a column of which each level has a feature: these sum to
         1 in every row."""
-        if self.constant or self.spec is not None:
-            return self.constant or self.spec.spans_constant  # type: ignore[union-attr]
-        levels = [column for column in self._used if isinstance(column, Levels)]
-        return any(not column.is_pair for column in levels)
-
-    def _label(self, name: Name) -> str:
-        return str(name) if self.named else f"x{name}"
+        return self.constant or self.design.spans_constant
 
     def transform(self, x: object) -> np.ndarray:
         """Return contexts (n, d), float64, or (1, d) for one row.
@@ -181,26 +161,16 @@ class Encoder:
         x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
         Series whose index has the columns' names.
         """
-        values = inputs.read(x, self.columns, self.left, self.named)
-        if self.spec is not None:
-            features = self.spec.encoded(self._used, values)
-            features = np.insert(features, 0, 1.0, axis=1) if self.constant else features
-        else:
-            features = self._encoded(values)
+        table = inputs.read(x, self.columns, self.left, self.named)
+        features = self.design.encoded(codes_of(self._used, table))
+        if self.constant:
+            features = np.column_stack([np.ones(len(features)), features])
         if not (np.abs(features) <= MAX_ABS_VALUE).all():
             row, j = np.argwhere(~(np.abs(features) <= MAX_ABS_VALUE))[0]
             raise ValueError(
                 f"feature {self.features[j]!r} must be finite and at most {MAX_ABS_VALUE:g} in "
                 f"size; got {features[row, j]:g} in row {row + 1}"
             )
-        return features
-
-    def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        width = self._blocks[-1][1].stop
-        features = np.zeros((len(values[self.columns[0]]), width))
-        features[:, : self.constant] = 1.0
-        for column, place in self._blocks:
-            column.encode(values[column.name], features[:, place])
         return features
 
     def summary(self) -> pd.DataFrame:
@@ -211,17 +181,15 @@ class Encoder:
         """
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
+        rows: list[tuple[str, str, str]] = []
+        pairs = [*zip(self.design.features, self.design.uses, strict=True)]
         for column in self.fitted:
-            if isinstance(column, LeftOut):
-                said = column.why
-            elif self.spec is not None:
-                said = ", ".join(self.spec.features_of(column.name))
-            else:
-                said = ", ".join(self._features_by_column[column.name])
-            rows.append({"column": self._label(column.name), "kind": column.kind, "features": said})
+            label = str(column.name) if self.named else f"x{column.name}"
+            made = ", ".join(feature for feature, used in pairs if column.name in used)
+            said = column.why if isinstance(column, LeftOut) else made
+            rows.append((label, column.kind, said))
         if self.constant:
-            rows.append({"column": "(none)", "kind": "constant", "features": self.features[0]})
+            rows.append(("(none)", "constant", self.features[0]))
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -317,13 +285,15 @@ def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
-    if unknown := [n for n in listed if not _is_name(n) or n not in table.columns]:
+    there = {*table.columns}
+    unknown = [
+        name
+        for name in listed
+        if isinstance(name, bool) or not isinstance(name, str | Integral) or name not in there
+    ]
+    if unknown:
         raise ValueError(
             f"{what}: there is no column {inputs.named(unknown)}; there are "
             f"{inputs.named(list(table.columns))}"
         )
     return set(listed)
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str | Integral) and not isinstance(name, bool)

@@ -60,7 +60,6 @@ MAX_CHARACTERS = 1000  # of a factor
 MAX_DEPTH = 50  # of calls and arithmetic in each other
 MAX_KNOTS = 100  # and features of a spline
 MAX_DEGREE = 20
-MAX_WHOLE = {"df": MAX_KNOTS, "degree": MAX_DEGREE}  # of the settings that are whole numbers
 MAX_NUMBER = 1e300
 
 
@@ -125,41 +124,37 @@ class Reader:
         """
         if depth > MAX_DEPTH:
             raise ValueError(f"a term of the formula is nested over {MAX_DEPTH} deep")
+        function: Callable[..., Any]
         match node:
             case ast.Name(id=identifier):
                 return self._column(self.aliases.get(identifier, identifier))
             case ast.Constant(value=value) if _is_number(value):
                 number = np.float64(value)  # its powers are inf or nan, never huge or complex
                 return lambda _: number
-            case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-                sign = OPERATORS[type(op)]
-                only = self.compiled(operand, depth + 1)
-                return lambda columns: sign(only(columns))
-            case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
-                compute = OPERATORS[type(op)]
-                first, second = self.compiled(left, depth + 1), self.compiled(right, depth + 1)
-                return lambda columns: compute(first(columns), second(columns))
             case ast.Call(func=ast.Name(id="I"), args=[data], keywords=[]):
                 return self.compiled(data, depth)
+            case ast.UnaryOp(op=op, operand=data) if type(op) in OPERATORS:
+                function = OPERATORS[type(op)]
+                inner = [data]
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
+                function = OPERATORS[type(op)]
+                inner = [left, right]
             case ast.Call(func=ast.Name(id=name), args=[data], keywords=[]) if (
                 name in ELEMENTWISE_FUNCTIONS
             ):
                 function = vars(np)[name]
-                inner = self.compiled(data, depth + 1)
-                return lambda columns: function(inner(columns))
+                inner = [data]
             case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in FUNCTION_SETTINGS:
                 if depth and name in (*SPLINES, "poly"):
                     raise self._refused(node, "it gives several features, and stands alone")
-                settings = self._settings(node, name)
-                inner = self.compiled(data, depth + 1)
                 learned = self.state.setdefault(self._said(node), {})
-                transform = partial(transforms()[name], **settings, _state=learned)
-                return lambda columns: transform(inner(columns))
-        raise self._refused(
-            node,
-            "allowed are columns, numbers, + - * / **, and of one column each "
-            + ", ".join(FUNCTIONS),
-        )
+                function = partial(transforms()[name], **self._settings(node, name), _state=learned)
+                inner = [data]
+            case _:
+                allowed = "allowed are columns, numbers, + - * / **, and of one column each "
+                raise self._refused(node, allowed + ", ".join(FUNCTIONS))
+        parts = [self.compiled(one, depth + 1) for one in inner]
+        return lambda columns: function(*(part(columns) for part in parts))
 
     def _column(self, name: str) -> Compute:
         if name not in self.levels:
@@ -178,44 +173,50 @@ class Reader:
         """Return the settings of a function that learns, checked; a spline continues at its edge as
         it is there."""
         known = FUNCTION_SETTINGS[name]
-        settings: dict[str, Any] = {"extrapolation": "clip"} if name in SPLINES else {}
         given = [*zip(known, node.args[1:], strict=False)]
         given += [(one.arg or "**", one.value) for one in node.keywords]
         if len(node.args) > 1 + len(known):
             raise self._refused(node, f"{name} has {len(known)} settings")
+        settings: dict[str, Any] = {}
         for setting, part in given:
             try:
-                value = ast.literal_eval(part)
+                settings[setting] = ast.literal_eval(part)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-                value = None
-            if setting not in known or setting in settings or not _fits(setting, value):
+                settings[setting] = None
+            if setting not in known or not ALLOWED_SETTINGS[setting](settings[setting]):
                 raise self._refused(
                     node,
                     f"{setting}: the settings of {name} are {', '.join(known) or 'none'}: whole "
                     f"numbers, df up to {MAX_KNOTS} and degree up to {MAX_DEGREE}; knots=[…], up "
                     f"to {MAX_KNOTS} numbers; True and False",
                 )
-            settings[setting] = value
         if name in SPLINES and ("df" in settings) == ("knots" in settings):
             raise self._refused(node, "a spline needs either df or knots")
-        return settings
+        return settings | ({"extrapolation": "clip"} if name in SPLINES else {})
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def _is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a number, and neither True nor too large."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= MAX_NUMBER
+    return type(value) in (int, float) and abs(value) <= MAX_NUMBER
 
 
-def _fits(setting: str, value: object) -> bool:
-    """Return whether a setting may have a value."""
-    if setting in MAX_WHOLE:
-        return type(value) is int and 1 <= value <= MAX_WHOLE[setting]
-    if setting == "knots":
-        knots = value if isinstance(value, list | tuple) else ()
-        return 0 < len(knots) <= MAX_KNOTS and all(map(_is_number, knots))
+def _are_knots(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple) and len(value) <= MAX_KNOTS and all(map(_is_number, value))
+    )
+
+
+def _is_flag(value: object) -> bool:
     return type(value) is bool
+
+
+ALLOWED_SETTINGS: dict[str, Callable[[Any], bool]] = {
+    "df": lambda value: type(value) is int and 1 <= value <= MAX_KNOTS,
+    "degree": lambda value: type(value) is int and 1 <= value <= MAX_DEGREE,
+    "knots": _are_knots,
+    "include_intercept": _is_flag,
+    "raw": _is_flag,
+}
 
 
 @cache
@@ -227,6 +228,7 @@ def transforms() -> dict[str, Callable[..., Any]]:
         there = degree if raw or _state else len(np.unique(x)) - 1
         if there < degree:  # the last of the polynomials would be rounding errors
             raise ValueError(f"poly of degree {degree} needs {degree + 1} different values")
-        return TRANSFORMS["poly"](x, degree, raw, _state=_state)
+        found = TRANSFORMS["poly"](x, degree, raw, _state=_state)
+        return dict(enumerate(np.asarray(found).T))
 
     return {name: TRANSFORMS[name] for name in FUNCTION_SETTINGS} | {"poly": poly}

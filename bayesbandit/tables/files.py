@@ -64,7 +64,7 @@ def read(
     try:
         if is_parquet(path) or kind_of(path) in LINES:
             only_of_csv({"sep": sep, "decimal": decimal, "dates": dates})
-            return _parquet(path) if is_parquet(path) else _lines(text_of(path))
+            return _parquet(path) if is_parquet(path) else _lines(bytes_of(path).decode())
         usual = "\t" if kind_of(path) == ".tsv" else ","
         sep = usual if sep is None else sep
         return _csv(bytes_of(path), sep, decimal, dates, text)
@@ -89,19 +89,14 @@ def is_parquet(path: Path) -> bool:
 
 def kind_of(path: Path) -> str:
     """Return the ending of a file's name without that of its compression, in lower case."""
-    packed = path.suffix.lower() in PACKED
-    return (Path(path.stem).suffix if packed else path.suffix).lower()
+    endings = [ending.lower() for ending in path.suffixes if ending.lower() not in PACKED]
+    return endings[-1] if endings else ""
 
 
 def stem_of(path: str | Path) -> str:
     """Return a file's name without its endings."""
     path = Path(path)
     return Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, unpacked; raise ValueError for any other."""
-    return bytes_of(path).decode()
 
 
 def bytes_of(path: Path) -> bytes:
@@ -146,25 +141,20 @@ def _lines(content: str) -> pd.DataFrame:
 
     rows = []
     for number, line in enumerate(content.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"each line must be a JSON object; line {number} is"
         try:
-            if line.strip():
-                rows.append(json_object(line))
+            rows.append(json.loads(line, object_pairs_hook=_without_repeats))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"{where} no JSON, or cut off: {error}") from None
         except ValueError as error:
-            raise ValueError(f"each line must be a JSON object; line {number} is {error}") from None
+            raise ValueError(f"{where} {error}") from None
+        if not isinstance(rows[-1], dict):
+            raise ValueError(f"{where} no JSON object: {line[:30]!r}")
     if not rows:
         raise ValueError("it is empty")
     return pd.DataFrame(rows)
-
-
-def json_object(line: str) -> dict[str, Any]:
-    """Return the object of a line of JSON. Raise ValueError, with what the line is instead."""
-    try:
-        found = json.loads(line, object_pairs_hook=_without_repeats)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"no JSON, or cut off: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"no JSON object: {line[:30]!r}")
-    return found
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,12 @@ from bayesbandit.tables.columns import (
     LeftOut,
     Levels,
     Number,
-    distinct,
+    codes_of,
     is_arrow_category,
-    is_missing,
     level_of,
+    mapped,
 )
-from bayesbandit.tables.dates import microseconds
-from bayesbandit.tables.words import PACKAGE_FOLDER, words_in
+from bayesbandit.tables.words import PACKAGE_FOLDER, datetimes, is_missing, words_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     if kind in NUMERIC_KINDS:
         return _number(Number(name, 0.0), values, kind == "integer", keep)
     if kind in DATES:
-        return _date(name, values, keep)
+        return _number(_date(name, values), values, False, keep)
     if kind in LEVEL_KINDS and not (
         kind == "mixed" and any(isinstance(one, NESTED) for one in values)
     ):
@@ -79,18 +79,21 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     )
 
 
-def _number(column: Number, values: pd.Series, whole: bool, keep: bool) -> Column:
-    known = column.known(values)
+def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Column:
+    """Return what becomes of numbers or dates."""
     name = column.name
-    there = known[~np.isnan(known)]
+    codes = codes_of([column], values.to_frame(name))[:, 0]
+    there = codes[~np.isnan(codes)]
     if there.min() == there.max():
         return LeftOut(name, CONSTANT)
+    if not keep and isinstance(column, Date):
+        return LeftOut(name, "dates")
     if not keep and (there == np.floor(there)).all():
         if why := says_identifier(name):
             return LeftOut(name, why)
-        if whole and _numbers_the_rows(there, len(known)):
+        if is_whole and _numbers_the_rows(there, len(codes)):
             return LeftOut(name, "an identifier: its values number the rows")
-    return _standardised(column, known)
+    return _standardised(column, codes)
 
 
 def _numbers_the_rows(there: np.ndarray, n: int) -> bool:
@@ -100,19 +103,14 @@ def _numbers_the_rows(there: np.ndarray, n: int) -> bool:
     return bool(numbered and len(np.unique(there)) == n)
 
 
-def _date(name: Name, values: pd.Series, keep: bool) -> Column:
-    moments, missing = microseconds(values, f"column {name!r} holds dates")
-    known = moments[~missing]
-    if known.min() == known.max():
-        return LeftOut(name, CONSTANT)
-    if not keep:
-        return LeftOut(name, "dates")
-    column = Date(name, 0.0, origin=int(known.min()))
-    return _standardised(column, column.known(values))
+def _date(name: Name, values: pd.Series) -> Date:
+    """Return a column whose codes are days since the first of these dates."""
+    moments = datetimes(values, f"column {name!r} holds dates")
+    return Date(name, 0.0, origin=int(np.nanmin(moments).astype(np.int64)))
 
 
 def _standardised(column: Number, known: np.ndarray) -> Number:
-    """Return a column of numbers (n,) with their median, mean and standard deviation.
+    """Return a column of codes (n,) with their median, mean and standard deviation.
 
     The sums are those of scikit-learn's StandardScaler, to the bit.
     """
@@ -130,67 +128,52 @@ def _standardised(column: Number, known: np.ndarray) -> Number:
 
 
 def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
-    places, texts = _texts(values, name)
-    counts = np.bincount(places[places >= 0], minlength=len(texts))
-    missing = int((places < 0).sum())
-    if len(texts) + (missing > 0) <= 1:
+    try:
+        texts = mapped(values, lambda one: None if is_missing(one) else level_of(one), object)
+        counts = Counter(texts.tolist())
+    except ValueError as error:
+        raise ValueError(f"column {name!r} has values that are no text: {error}") from error
+    missing = counts.pop(None, 0)
+    if len(counts) + (missing > 0) <= 1:
         return LeftOut(name, CONSTANT)
-    if counts.max() == 1 and keep:
+    if max(counts.values()) == 1 and keep:
         raise ValueError(
             f"column {name!r} cannot be kept: no text in it occurs twice, so that no level can "
             "be learned from"
         )
-    if counts.max() == 1:
+    if max(counts.values()) == 1:
         return LeftOut(name, ALL_DIFFER)
     if not keep and (why := says_identifier(name)):
         return LeftOut(name, why)
-    if not keep and is_text and len(texts) > MAX_LEVELS:
+    if not keep and is_text and len(counts) > MAX_LEVELS:
         return LeftOut(
             name,
-            f"text with {len(texts):,} different values, such as {texts[0]!r:.40}; a category of "
-            f"text has at most {MAX_LEVELS}",
+            f"text with {len(counts):,} different values, such as {next(iter(counts))!r:.40}; a "
+            f"category of text has at most {MAX_LEVELS}",
         )
-    return _pooled(name, texts, counts, missing)
+    return _pooled(name, counts, missing)
 
 
-def _texts(column: pd.Series, name: Name) -> tuple[np.ndarray, list[str]]:
-    """Return the place (n,) of each value in a list of different texts; −1 if it is missing."""
-    import pandas as pd
-
-    places, values = distinct(column)
-    try:
-        texts = [None if is_missing(value) else level_of(value) for value in values]
-        again, found = pd.factorize(np.array(texts, dtype=object))
-    except ValueError as error:
-        raise ValueError(f"column {name!r} has values that are no text: {error}") from error
-    if places is not None:
-        again = np.append(again, -1)[places]
-    return again, list(found)  # values of one text are one level
-
-
-def _pooled(name: Name, texts: list[str], counts: np.ndarray, missing: int) -> Levels:
+def _pooled(name: Name, counts: Mapping[str, int], missing: int) -> Levels:
     """Return a column of sorted levels. counts: how often each text is there; missing: how often
     none is.
 
     Levels that occur once are pooled, and the rarest where there would be more than MAX_LEVELS
     features. A missing value is a level, too, the last.
     """
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    every = np.append(counts[order], missing)
-    rare = every < 2
-    if np.count_nonzero(~rare) + 1 > MAX_LEVELS:
-        there = np.flatnonzero(every)
-        rarest = np.argsort(every[there], kind="stable")[: len(there) - (MAX_LEVELS - 1)]
-        rare[there[rarest]] = True
-    alone = tuple(texts[k] for k, is_rare in zip(order, rare, strict=False) if not is_rare)
-    if not all(map(_is_unicode, alone)):
-        raise ValueError(f"column {name!r} has values that are no text: a lone surrogate")
-    return Levels(name, alone, missing=not rare[-1], pooled=bool((rare & (every > 0)).any()))
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether UTF-8 can hold a text, which a lone surrogate prevents."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    every: dict[str | None, int] = {text: counts[text] for text in sorted(counts)}
+    if missing:
+        every[None] = missing
+    rare = {level for level, count in every.items() if count < 2}
+    if len(every) - len(rare) + 1 > MAX_LEVELS:
+        by_count = sorted(every, key=every.__getitem__)
+        rare.update(by_count[: len(every) - (MAX_LEVELS - 1)])
+    alone = tuple(text for text in every if text is not None and text not in rare)
+    try:
+        "".join(alone).encode()
+    except UnicodeError as error:  # a lone surrogate
+        raise ValueError(f"column {name!r} has values that are no text: {error}") from error
+    return Levels(name, alone, missing=bool(missing) and None not in rare, pooled=bool(rare))
 
 
 def check(columns: Sequence[Column]) -> None:

@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Table
+from bayesbandit.checks import Row as NamedRow
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
-    from bayesbandit.tables.columns import Values
+    from bayesbandit.tables.columns import Row
 
 MAX_NAMES_IN_ERROR = 20  # names at most in an error
-
-
-@runtime_checkable
-class Array(Protocol):
-    """An object with its own dtype that NumPy can make an array of."""
-
-    def __array__(self) -> np.ndarray: ...
 
 
 @runtime_checkable
@@ -69,11 +63,15 @@ def is_dask(x: object) -> TypeGuard[dd.DataFrame]:
     return dask is not None and isinstance(x, dask.DataFrame)
 
 
-def dicts(x: object) -> list[Mapping[Any, Any]] | None:
-    """Return the rows of a list of dicts; None for anything else."""
-    if isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x):
-        return list(x)
-    return None
+def rows_of(x: object) -> list[Row]:
+    """Return the rows of a list of dicts, which must have the same names; [] for anything else."""
+    if not (isinstance(x, list | tuple) and all(isinstance(row, Mapping) for row in x)):
+        return []
+    names = list(dict.fromkeys(name for row in x for name in row))
+    for i, row in enumerate(x):
+        if lost := [name for name in names if name not in row]:
+            raise ValueError(f"row {i} lacks {named(lost)}; other rows have {named(names)}")
+    return list(x)
 
 
 def table(x: object) -> tuple[pd.DataFrame, bool]:
@@ -83,39 +81,35 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
     """
     import pandas as pd
 
-    if isinstance(x, Sparse):
+    rows = rows_of(x)
+    frame = pd.DataFrame(rows) if rows else frame_of(x)
+    if frame is None and isinstance(x, str | bytes | PathLike):
+        raise TypeError(f"a table must have rows and columns; got {x!r}: pandas.read_csv reads it")
+    if frame is None and isinstance(x, Mapping | pd.Series):
         raise TypeError(
-            "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
+            f"a table must have rows and columns; got a {type(x).__name__}: pandas.DataFrame(…) "
+            "makes one"
         )
-    frame = frame_of(table_of(x))
+    found = array_of(x) if frame is None else frame
+    if found.ndim != 2 or 0 in found.shape:
+        raise ValueError(f"x must have rows and columns; got shape {found.shape}")
     if frame is None:
-        if isinstance(x, str | bytes | PathLike):
-            raise TypeError(
-                f"a table must have rows and columns; got {x!r}: pandas.read_csv reads it"
-            )
-        if isinstance(x, Mapping | pd.Series):
-            raise TypeError(
-                f"a table must have rows and columns; got a {type(x).__name__}: "
-                "pandas.DataFrame(…) makes one"
-            )
-        array = array_of(x)
-        if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(f"x must have rows and columns; got shape {array.shape}")
-        return pd.DataFrame(array), False
-    if 0 in frame.shape:
-        raise ValueError(f"a table must have rows and columns; got shape {frame.shape}")
+        return pd.DataFrame(found), False
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
 
 
 def array_of(x: object) -> np.ndarray:
     """Return values without names, with None where a NumPy mask hides one."""
+    if isinstance(x, Sparse):
+        raise TypeError(
+            "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
+        )
     if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
         x = np.ma.stack(x)
     if isinstance(x, np.ma.MaskedArray):
-        values = np.ma.getdata(x).astype(object)
-        values[np.ma.getmaskarray(x)] = None
-        return values
-    return np.asarray(x) if isinstance(x, Array) else np.asarray(x, dtype=object)
+        hidden = np.array(None, dtype=object)
+        return np.where(np.ma.getmaskarray(x), hidden, np.ma.getdata(x))
+    return np.asarray(x, dtype=None if hasattr(x, "__array__") else object)
 
 
 def names_of(frame: pd.DataFrame) -> list[Name]:
@@ -137,20 +131,6 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
     return names
 
 
-def table_of(x: Any) -> Any:
-    """Return a list of dicts with the same names as a table; anything else unchanged."""
-    import pandas as pd
-
-    rows = dicts(x)
-    if rows is None:
-        return x
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    for i, row in enumerate(rows):
-        if lost := [name for name in names if name not in row]:
-            raise ValueError(f"row {i} lacks {named(lost)}; other rows have {named(names)}")
-    return pd.DataFrame({name: [row[name] for row in rows] for name in names})
-
-
 def is_row(x: object) -> bool:
     """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of values."""
     import pandas as pd
@@ -162,25 +142,22 @@ def is_row(x: object) -> bool:
 
 def read(
     x: object, needed: Sequence[Name], ignored: Collection[Name], has_names: bool
-) -> dict[Name, Values]:
-    """Return the needed columns of a table, a list of dicts or one row, by name, each (n,).
+) -> list[Row] | pd.DataFrame:
+    """Return a table as a DataFrame, or the rows of a list of dicts or of one row.
 
-    has_names: whether the columns of the fit had names. Otherwise the columns of arrays go by
-    position.
+    needed: the columns that must be there. ignored: others that may be. has_names: whether the
+    columns of the fit had names. Otherwise the columns of arrays go by position.
     """
     import pandas as pd
 
     if isinstance(x, Mapping | pd.Series):
-        row = dict(x.items())
         if isinstance(x, pd.Series) and not x.index.is_unique:
             raise ValueError(f"a row has a name more than once: {named(list(x.index))}")
-        if row.keys() != {*needed}:
-            _check_names(list(row), needed, ignored)
-        return {name: [row[name]] for name in needed}
-    if rows := dicts(x):
-        for one in rows:
-            _check_names(list(one), needed, ignored)
-        return {name: [one[name] for one in rows] for name in needed}
+        x = [dict(x.items())]
+    if rows := rows_of(x):
+        if rows[0].keys() != {*needed}:
+            check_names(list(rows[0]), needed, ignored)
+        return rows
     frame = frame_of(x)
     if frame is None:
         if has_names:
@@ -189,15 +166,13 @@ def read(
                 f"DataFrame, or a dict for one row, with the columns {named(needed)}; or a log of "
                 "encoded contexts whole, bandit.update(log)"
             )
-        if isinstance(x, Sparse):
-            raise TypeError("x is a sparse matrix; pass x.toarray()")
         array = array_of(x)
         width = len(needed) + len(ignored)
         if array.ndim not in (1, 2) or array.shape[-1] != width:
             raise ValueError(f"x must have shape ({width},) or (n, {width}); got {array.shape}")
         frame = pd.DataFrame(np.atleast_2d(array))
-    _check_names(list(frame.columns), needed, ignored)
-    return {name: frame[name] for name in needed}
+    check_names(list(frame.columns), needed, ignored)
+    return frame
 
 
 def _what(x: object) -> str:
@@ -206,7 +181,7 @@ def _what(x: object) -> str:
     return f"a {type(x).__name__}"
 
 
-def _check_names(found: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
+def check_names(found: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
     """Raise an error unless every column is there once and none is unknown."""
     try:
         there = set(found)
@@ -220,3 +195,19 @@ def _check_names(found: list[Any], needed: Sequence[Name], ignored: Collection[N
         raise ValueError(f"the table has the unknown column {named(unknown)}; {fitted}")
     if twice := [name for name in needed if found.count(name) > 1]:
         raise ValueError(f"the table has the column {named(twice)} more than once")
+
+
+def in_order(x: Any, features: Sequence[Name]) -> Any:
+    """Return contexts with the columns in the order of the fit, where they have names.
+
+    Without names, columns go by position. A pandas Series whose index has none of the names goes by
+    position too.
+    """
+    if isinstance(x, Table):
+        names = list(x.columns)
+    elif isinstance(x, NamedRow) and x.ndim == 1 and not {*x.index}.isdisjoint(features):
+        names = list(x.index)
+    else:
+        return x
+    check_names(names, features, ())
+    return x if names == list(features) else x[list(features)]

@@ -10,21 +10,31 @@ from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import listed
-from bayesbandit.tables.role_names import (
-    DEFAULTS,
-    HISTORY,
-    MARK,
-    OF_EACH_ARM,
-    PROBABILITY_PREFIX,
-    RENAME,
-    ROLES,
-)
+from bayesbandit.tables.words import whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayesbandit.tables.encoder import Encoder
 
+ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
+RENAME = (  # ends an error about a column
+    'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
+    "(--column context=time) makes a context of a column."
+)
+DEFAULTS = {  # exact names; the first that a table has is its column of the role
+    "arm": ("arm", "action", "item_id"),
+    "reward": ("reward", "click"),
+    "propensity": ("propensity", "pscore"),
+    "time": ("time", "timestamp"),
+    "reward_time": ("reward_time",),
+    "batch": ("batch",),
+}
+OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
+PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
+HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
+MARK = "features"  # the attribute of such a table that names its other columns
+CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
 OUTCOME_ROLES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
 EXCLUSIVE_USES = {*OUTCOME_ROLES, "drop"}  # a column that has one of them has no other use
 
@@ -103,7 +113,7 @@ def roles_of(
     there: list[Name] = list(frame.columns)
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors = dict(probabilities or {})
-    dropped, kept = names_in(drop), names_in(keep)
+    kept = names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
         if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:
@@ -112,29 +122,28 @@ def roles_of(
             )
         contexts = list(encoder.columns)
     asked = [*(contexts or ()), *kept]
-    uses = [*((c, role) for role, c in found.items())]
+    left: dict[Name, str] = dict.fromkeys(names_in(drop), "dropped")
+    uses = [(c, role) for role, c in found.items()]
     uses += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
     uses += [(c, "context") for c in asked]
-    uses += [(c, "drop") for c in dropped]
+    uses += [(c, "drop") for c in left]
     _check_uses(uses, table, there)
     free = [c for c in there if c not in dict(uses)]
-    left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
     of_history = _features_of_history(frame, free, table)
-    free = [c for c in free if c not in (of_history or ())]
+    features = [] if of_history is None else of_history
+    free = [c for c in free if c not in features]
     for role, names in DEFAULTS.items():
         usual = [name for name in names if name in free]
         if role not in found and usual:
             found[role] = usual[0]
-    for role in ("arm", "reward"):
-        if role not in found:
+        if role not in found and role in ("arm", "reward"):
             raise ValueError(
-                f"{table} has no column that is recognised as {role} ({', '.join(DEFAULTS[role])}):"
-                f" name it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
-                f"{there!r}"
+                f"{table} has no column that is recognised as {role} ({', '.join(names)}): name "
+                f"it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are {there!r}"
             )
     if not vectors:
         rest = [c for c in free if c not in found.values()]
-        vectors = _of_each_arm(rest, _chosen(frame[found["arm"]]), arms)
+        vectors = _of_each_arm(rest, frame[found["arm"]], arms)
     if needs_propensity and "propensity" not in found and not vectors:
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
@@ -148,14 +157,12 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        sure = {*kept, *(of_history or ())}
         for role in OUTCOME_ROLES:
-            others = [c for c in DEFAULTS[role] if c in there and c not in taken | sure]
+            others = [c for c in DEFAULTS[role] if c in free and c not in taken]
             left |= dict.fromkeys(others, f"the {role} is {found.get(role)!r}; keep uses this one")
-        taken |= left.keys()
-        contexts = [c for c in there if c not in taken or c in kept]
+        contexts = [c for c in there if c not in {*taken, *left} or c in kept]
     why = "not in x" if x is not None else "the encoder does not use it"
-    left |= {c: why for c in there if c not in taken and c not in contexts}
+    left |= {c: why for c in there if c not in {*taken, *left, *contexts}}
     found = {role: found[role] for role in ROLES if role in found}
     return Roles(found, vectors, tuple(contexts), left, of_history is not None)
 
@@ -203,31 +210,38 @@ def _features_of_history(
     )
 
 
-def _chosen(arm: pd.Series) -> dict[str, Name]:
-    """Return the names of the arms that were chosen, by their texts."""
-    values = arm.dropna().unique().tolist()
-    whole = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if whole and all(float(v).is_integer() for v in values):
-        return {str(int(v)): int(v) for v in values}
-    return {str(v): str(v) for v in values}
-
-
 def _of_each_arm(
-    free: Sequence[Name], chosen: Mapping[str, Name], arms: Iterable[Name] | None
+    free: Sequence[Name], chosen: pd.Series, arms: Iterable[Name] | None
 ) -> dict[Name, Name]:
     """Return the columns of the arms' probabilities, by arm; {} unless each arm has one.
 
-    arms: the arms' names. None: those with such a column.
+    chosen: the arm of each round. arms: the arms' names. None: those with such a column.
     """
-    known = {str(arm): arm for arm in arms} if arms is not None else dict(chosen)
-    whole = all(isinstance(arm, int) for arm in known.values())
+    names = whole(chosen.dropna()).unique().tolist() if arms is None else arms
+    named = {str(name): name if type(name) is int else str(name) for name in names}
+    are_whole = all(isinstance(name, int) for name in named.values())
     for prefix in OF_EACH_ARM:
         every = {str(c)[len(prefix) :]: c for c in free if str(c).startswith(prefix)}
-        if not known or not {*known} <= {*every}:
-            continue
-        return {
-            known.get(text, int(text) if whole and text.isdecimal() else text): column
-            for text, column in every.items()
-            if arms is None or text in known
-        }
+        if named and {*named} <= {*every}:
+            return {
+                named.get(text, int(text) if are_whole and text.isdecimal() else text): column
+                for text, column in every.items()
+                if arms is None or text in named
+            }
     return {}
+
+
+def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ()) -> list[str | int]:
+    """Return the columns whose names say that a table is a bandit's log, not a data set.
+
+    They are those of a reward, of a propensity, and of a probability for each class, as a log has
+    them by default. classes: those of the target, which a log calls arms.
+    """
+    names = list(columns)
+    usual = {*DEFAULTS["reward"], *DEFAULTS["propensity"]}
+    signs = [name for name in names if str(name).lower() in usual]
+    for prefix in OF_EACH_ARM:
+        each = [f"{prefix}{one}" for one in classes]
+        if each and {*each} <= {*map(str, names)}:
+            signs += each
+    return signs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
@@ -21,6 +21,8 @@ COLUMN_KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date,
 MAX_ORIGIN = 2**62  # microseconds from 1970
 
 
+MAX_LEARNED = 250  # numbers of one kind that a function of a formula learns
+
 LARGEST_INTEGER = int(LARGEST_VALUE)
 NUMBER = OneOf(Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
 POSITIVE = OneOf(Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
@@ -34,29 +36,47 @@ FORMS = {
     },
     LeftOut.kind: {**OF_ALL, "why": str},
 }  # fmt: skip
-HEADER_FIELDS = {
-    "format": FILE_FORMAT, "version": FILE_VERSION, "named": bool, "columns": list,
-    "formula": object, "constant": bool, "digest": str,
+
+
+def _column(plain: object, where: str) -> None:
+    if not isinstance(plain, dict):
+        raise Broken(f"a column is {brief(plain)}")
+    kind = plain.get("kind")
+    if not isinstance(kind, str) or kind not in FORMS:
+        raise Broken(f"a column's kind is {brief(kind)}")
+    check(plain.get("name"), ARM_NAME, "a column's name")
+    where = f"column {plain['name']!r}"
+    check(plain, FORMS[kind], where)
+    if kind == Levels.kind:
+        levels = plain["levels"]
+        demand(len(set(levels)) == len(levels), f"{where} repeats a level")
+        demand(levels or plain["missing"] or plain["pooled"], f"{where} has no level")
+
+
+def _learned(value: object, where: str) -> None:
+    check(value, OneOf(None, bool, NUMBER, [NUMBER], {...: NUMBER}), where)
+    demand(not isinstance(value, list) or len(value) <= MAX_LEARNED, f"{where} is too long")
+
+
+FORMULA = {"text": str, "state": {...: {...: _learned}}, "features": [str]}
+ENCODER = {
+    "format": str, "version": int, "named": bool, "columns": [_column],
+    "formula": OneOf(None, FORMULA), "constant": bool, "digest": str,
 }  # fmt: skip
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
     """Return format, version, columns, formula, constant, and a digest of them all."""
-    plain: dict[str, Any] = {
+    plain = {
         "format": FILE_FORMAT,
         "version": FILE_VERSION,
         "named": encoder.named,
-        "columns": [_column(column) for column in encoder.fitted],
+        "columns": [{"kind": column.kind, **asdict(column)} for column in encoder.fitted],
         "formula": None if encoder.spec is None else encoder.spec.stored(),
         "constant": encoder.constant,
     }
+    plain = json.loads(json.dumps(plain))  # with lists for tuples
     return {**plain, "digest": digest(plain)}
-
-
-def _column(column: Column) -> dict[str, Any]:
-    plain = {field.name: vars(column)[field.name] for field in fields(column)}
-    lists = {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
-    return {"kind": column.kind, **lists}
 
 
 def digest(plain: Mapping[str, Any]) -> str:
@@ -67,13 +87,6 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
-    try:
-        return _restored(plain)
-    except (Broken, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"not an encoder, or a broken one: {error}") from error
-
-
-def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
     demand(
@@ -81,15 +94,14 @@ def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formu
         f"format {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} version "
         f"{FILE_VERSION}: fit the encoder again",
     )
-    check(dict(plain), HEADER_FIELDS)
-    demand(plain["columns"], "it has no columns")
-    columns = tuple(_column_of(one) for one in plain["columns"])
+    check(dict(plain), ENCODER)
+    columns = tuple(_column_of(**one) for one in plain["columns"])
     names = [column.name for column in columns]
     named = plain["named"]
     demand(len(set(names)) == len(names), "its columns repeat a name")
     demand(named or names == list(range(len(names))), "its columns are not in order")
-    used = [column for column in columns if not isinstance(column, LeftOut)]
-    demand(used, "it uses no column")
+    used = tuple(column for column in columns if not isinstance(column, LeftOut))
+    demand(used, "it has no columns that it uses")
     formula = None
     if plain["formula"] is not None:
         from bayesbandit.tables import formula as formulas
@@ -101,21 +113,8 @@ def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formu
     return columns, named, formula, plain["constant"]
 
 
-def _column_of(plain: object) -> Column:
-    if not isinstance(plain, dict):
-        raise Broken(f"a column is {brief(plain)}")
-    kind, name = plain.get("kind"), plain.get("name")
-    if not isinstance(kind, str) or kind not in COLUMN_KINDS:
-        raise Broken(f"a column's kind is {brief(kind)}")
-    check(name, ARM_NAME, "a column's name")
-    where = f"column {name!r}"
-    check(plain, FORMS[kind], where)
+def _column_of(kind: str, **fields: Any) -> Column:
     if kind == Levels.kind:
-        levels = tuple(plain["levels"])
-        demand(len(set(levels)) == len(levels), f"{where} repeats a level")
-        demand(levels or plain["missing"] or plain["pooled"], f"{where} has no level")
-        plain = {**plain, "levels": levels}
-    column: Column = COLUMN_KINDS[kind](
-        **{key: value for key, value in plain.items() if key != "kind"}
-    )
+        fields["levels"] = tuple(fields["levels"])
+    column: Column = COLUMN_KINDS[kind](**fields)
     return column

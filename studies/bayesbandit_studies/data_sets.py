@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
-from bayesbandit.environments import Sample
+from bayesbandit.environments import Classification, Sample
 from bayesbandit.environments.datasets import split
-from bayesbandit.environments.encoding import Prepared, prepare
 from bayesbandit.tables.encoder import MAX_FEATURES
 
 FOLDER_VARIABLE = "BAYESBANDIT_DATA"
@@ -40,7 +39,7 @@ class ParquetSet:
         return repr(self)
 
     @property
-    def data(self) -> Prepared:
+    def data(self) -> Classification:
         """Return the prepared data."""
         return _read(self.path, self.name, self.version)
 
@@ -62,17 +61,17 @@ class ParquetSet:
 
 
 @lru_cache(maxsize=1)
-def _read(path: Path, name: str, version: int) -> Prepared:
+def _read(path: Path, name: str, version: int) -> Classification:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
         frame = pd.read_parquet(path)
     except (ArrowException, OSError, ValueError) as error:
         raise ValueError(f"{path} is not a whole Parquet file: {error}") from error
-    found = prepare(*split(frame, "target", str(path)), name, max_features=ANY_NUMBER)
-    if found.x.shape[1] <= MAX_FEATURES:
-        return found
-    return Prepared(components(found.x, MAX_FEATURES), found.label, found.arms, found.encoder)
+    found = Classification(*split(frame, "target", str(path)), name, max_features=ANY_NUMBER)
+    if found.n_features > MAX_FEATURES:
+        found.x = components(found.x, MAX_FEATURES)
+    return found
 
 
 def folder(directory: str | Path | None = None) -> list[ParquetSet]:

@@ -272,7 +272,7 @@ def characteristics(names: Iterable[str]) -> pd.DataFrame:
     rows = []
     for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
-            n, d = e.data.x.shape
+            n, d = (e.data if isinstance(e, ParquetSet) else e).x.shape
             rows.append({"environment": e.name, "rows": n, "classes": len(e.arms), "columns": d})
     return pd.DataFrame(rows)
 

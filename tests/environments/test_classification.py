@@ -45,7 +45,7 @@ def test_sample_is_a_prefix_of_one_shuffle(seed, horizon):
     assert len(part.warm_arm) == 0
     # every row once, each with the class it came with
     order = np.lexsort(whole.x.T)
-    prepared = environment.data
+    prepared = environment
     np.testing.assert_array_equal(whole.x[order], prepared.x[np.lexsort(prepared.x.T)])
     back = {tuple(row): label for row, label in zip(prepared.x, prepared.label, strict=True)}
     assert [back[tuple(row)] for row in whole.x] == whole.reward.argmax(axis=1).tolist()

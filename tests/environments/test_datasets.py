@@ -18,8 +18,8 @@ def draw(environment, seed=0):
 
 def same(one, other):
     assert one.arms == other.arms
-    np.testing.assert_array_equal(one.data.x, other.data.x)
-    np.testing.assert_array_equal(one.data.label, other.data.label)
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.label, other.label)
 
 
 def checked(environment):

@@ -16,8 +16,8 @@ TABLE = pd.DataFrame(
 
 def same(one, other):
     assert one.arms == other.arms
-    np.testing.assert_array_equal(one.data.x, other.data.x)
-    np.testing.assert_array_equal(one.data.label, other.data.label)
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.label, other.label)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_openml_drops_rows_without_a_label(server):
     y = pd.Series(["a", None, "b", "a"], dtype="category")
     server(Bunch(data=TABLE[["size"]], target=y, details={"name": "toy"}))
     with pytest.warns(UserWarning, match="toy: dropped 1 of 4 rows"):
-        assert len(openml("toy").data.x) == 3
+        assert len(openml("toy").x) == 3
 
 
 def test_openml_sparse(server):

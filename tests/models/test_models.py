@@ -140,12 +140,11 @@ def test_known_noise_whole_weights_are_repeated_rows(model, rng):
 
 @pytest.mark.parametrize("d", [1, D])
 def test_the_engine_that_is_listed_is_that_which_is_found(model, d):
-    from bayesbandit.declaring.gallery import known_engines
+    from bayesbandit.declaring.gallery import LISTED_ENGINES
     from bayesbandit.inference.plan import plan
 
-    known = known_engines()
-    assert set(known) == set(bb.list_models())
-    assert plan(model, d, K if model.takes_arm else None).engine == known[model.name]
+    assert set(LISTED_ENGINES) == set(bb.list_models())
+    assert plan(model, d, K if model.takes_arm else None).engine == LISTED_ENGINES[model.name]
 
 
 RATES = np.array([0.05, 0.10, 0.20])

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit.cli.app import app
 from bayesbandit.ope import Log, read_log
-from bayesbandit.tables.role_names import DEFAULTS
-from bayesbandit.tables.roles import roles_of
+from bayesbandit.tables.roles import DEFAULTS, roles_of
 from tests.cases import few
 
 ARMS = ["a", "b"]

@@ -27,7 +27,7 @@ def shelf(tmp_path):
 def test_folder_without_a_manifest(shelf, monkeypatch):
     environments = folder(shelf)
     assert [e.name for e in environments] == ["one", "two"]
-    same(environments[0], from_frame(TABLE, "kind"))
+    same(environments[0].data, from_frame(TABLE, "kind"))
     monkeypatch.setenv("BAYESBANDIT_DATA", str(shelf))
     assert [e.name for e in folder()] == ["one", "two"]
 
@@ -40,7 +40,7 @@ def test_folder_with_a_manifest(shelf):
     (shelf / "manifest.csv").write_text("paper_name,file\nzeta,elsewhere/one.parquet\n")
     (found,) = folder(shelf)  # beside the manifest, though not where it says
     assert found.name == "zeta"
-    same(found, from_frame(TABLE, "kind"))
+    same(found.data, from_frame(TABLE, "kind"))
 
 
 def test_a_file_written_over_is_another_data_set(shelf):

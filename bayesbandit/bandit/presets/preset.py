@@ -12,7 +12,6 @@ from typing import Any
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.policies import EpsilonGreedy, Floored, Scaled
-from bayesbandit.runtime.savable import refuse_old_names
 from bayesbandit.weighting.propensity import InversePropensity
 
 # What explains settings, after the model.
@@ -46,8 +45,6 @@ def preset[**P](
 
         @wraps(make)
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
-            if model is not None:
-                refuse_old_names(model, settings, make.__name__)
             for setting in settings:
                 if setting not in keywords:
                     close = get_close_matches(setting, keywords, n=1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesbandit.forms import PLAIN_VALUE, OneOf, check
 from bayesbandit.model import RewardModel
-from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
+from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
 
 DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only with PyMC
 
@@ -69,8 +69,6 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     from what the file holds.
     """
     kind = encoded["kind"]
-    if kind in KINDS:
-        encoded = with_new_names(KINDS[kind], encoded)
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
         if not (same and _agree(encode(given), encoded)):

@@ -13,12 +13,10 @@ from bayesbandit.environments.encoding import classes, levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
-from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import CONTEXT, HISTORY
-from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import numbers, whole
+from bayesbandit.tables.roles import CONTEXT, HISTORY, Roles, blamed, names_in, roles_of
+from bayesbandit.tables.words import moments, numbers, whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -49,14 +49,6 @@ class Forest:
     """
 
     __repr__ = settings_repr
-
-    RENAMED: ClassVar = {
-        "floor": (
-            "variance_floor",
-            "the least variance as a multiple of s²/n (an arm's least probability is "
-            "'min_probability')",
-        )
-    }
 
     trees: int = 200
     bag: int = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -56,8 +56,6 @@ class LinearOracle:
     """
 
     __repr__ = settings_repr
-
-    RENAMED: ClassVar = {"penalty": ("ridge", "the penalty λ")}
 
     ridge: float = 1.0
 
