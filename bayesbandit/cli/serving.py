@@ -56,16 +56,6 @@ def serve(
         float | None,
         typer.Option(help="That of decisions without one after --wait."),
     ] = None,
-    aggregate: Annotated[
-        str,
-        typer.Option(help="Of several rewards of a decision: first, sum or last."),
-    ] = "first",
-    activation: Annotated[
-        bool,
-        typer.Option(
-            "--activation", help="Decisions count only after /activate says that they were shown."
-        ),
-    ] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     deadline: Annotated[
@@ -97,19 +87,17 @@ def serve(
         key = api_key()
         parts = parts_of(ctx.obj)
         if bandit is None:
-            if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
+            if (wait, default_reward) != (None, None):
                 raise ValueError(
-                    "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
-                    "has those with which it began"
+                    "--wait and --default-reward need --bandit: the log has those with which it "
+                    "began"
                 )
             opened = begun_log(log, name)
             service = Service.open(opened, **parts)
         else:
             loaded = Bandit.load(bandit, **parts)
             opened = DecisionLog(log, name)
-            service = Service(
-                loaded, opened, wait, default_reward, aggregate=aggregate, activation=activation
-            )
+            service = Service(loaded, opened, wait, default_reward)
         app = application(service, key, deadline=deadline)
 
     class Server(uvicorn.Server):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -68,7 +67,7 @@ CHANGE_STATE = update(states).where(
 CLOSE_DECISION = CHANGE_STATE.where(  # unless something came since it was read
     STATE.outcome.is_(None), STATE.came == bindparam("read"), STATE.shown == bindparam("seen")
 )
-KEY_OF_REWARD = itemgetter("decision_id", "key")  # in this order two of them cannot deadlock
+KEY_OF_REWARD = itemgetter("decision_id", "known")  # in this order two of them cannot deadlock
 
 
 def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
@@ -96,24 +95,13 @@ def _shown(at: int) -> str:
         return f"{at / 1e6:.6g} seconds"
 
 
-def _again(id_: str, key: str, value: float, before: float, status: str) -> str | Conflict:
-    """Return AGAIN or UNKNOWN for a reward that came before, or a Conflict if that had another
-    value."""
+def _again(id_: str, value: float, before: float) -> str | Conflict:
+    """Return AGAIN for a reward that is stored, or a Conflict if another value is."""
     if before == value:
-        return UNKNOWN if status == UNKNOWN else AGAIN
-    which = f" ({key!r})" if key else ""
+        return AGAIN
     return Conflict(
-        f"decision {id_!r} has the reward {before!r}{which}, and is told {value!r}: a reward is "
-        "told once"
+        f"decision {id_!r} has the reward {before!r}, and is told {value!r}: a reward is told once"
     )
-
-
-def unknown_key(key: str, value: float) -> str:
-    """Return the key under which a reward of an unknown decision is stored.
-
-    It differs from `key`, so that a decision made later under the same id can still have that one.
-    """
-    return f"{key[:100]} unknown {value!r}"
 
 
 def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Outcome]) -> bytes:
@@ -242,15 +230,15 @@ class Ledger:
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(
-        self, given: Sequence[tuple[str, str, float, int | None]], now: int, how: Settings
+        self, given: Sequence[tuple[str, float, int | None]], now: int, how: Settings
     ) -> list[str | ValueError]:
         """Store rewards, and return for each one whether it counts.
 
-        given: the decision's id, the reward's key, its value and when it was observed (microseconds
-        since 1970; None: now, or at its decision if the clock went back since). Return TIMELY,
-        LATE, UNKNOWN (no such decision) or AGAIN (stored before). For a reward that is not stored
-        return its error: a Conflict if the log has another value under this key, a ValueError if it
-        was observed before its decision or after now.
+        given: the decision's id, the reward's value and when it was observed (microseconds since
+        1970; None: now, or at its decision if the clock went back since). Return TIMELY, LATE,
+        UNKNOWN (no such decision; the first one is stored) or AGAIN (stored before). For a reward
+        that is not stored return its error: a Conflict if the decision has another one, a
+        ValueError if it was observed before its decision or after now.
         """
         found: list[str | ValueError] = []
         for some in batched(given, IDS_PER_QUERY):
@@ -259,53 +247,43 @@ class Ledger:
         return found
 
     def _rewards(
-        self,
-        connection: Connection,
-        given: Sequence[tuple[str, str, float, int | None]],
-        now: int,
+        self, connection: Connection, given: Sequence[tuple[str, float, int | None]], now: int,
         how: Settings,
-    ) -> list[str | ValueError]:
+    ) -> list[str | ValueError]:  # fmt: skip
         ids = sorted({id_ for id_, *_ in given})
-        known = self._lock(connection, ids)
-        past = select(rewards).where(self.of_ids(rewards, ids))
-        before = {
-            (row.decision_id, row.key): (row.value, row.status) for row in connection.execute(past)
-        }
-        first = how.aggregate == "first"
-        settled = {id_ for id_, row in known.items() if row.outcome or (first and row.came)}
+        states_by_id = self._lock(connection, ids)
+        past = connection.execute(select(rewards).where(self.of_ids(rewards, ids)))
+        told = {(row.decision_id, bool(row.known)): row.value for row in past}
         new = list[dict[str, Any]]()
-        came = Counter[str]()
         found = list[str | ValueError]()
-        for id_, key, value, when in given:
-            decided = known[id_].decided_at if id_ in known else None
+        for id_, value, when in given:
+            state = states_by_id.get(id_)
+            known = state is not None
+            decided: int | None = None if state is None else state.decided_at
             if when is not None and (wrong := mistimed(when, decided, now)):
                 found.append(wrong)
                 continue
             at = max(now, decided or now) if when is None else when
-            if decided is None:
+            if state is None:
                 status = UNKNOWN
-                key = unknown_key(key, value)
-            elif id_ in settled or (how.wait is not None and at > decided + how.wait):
+            elif state.outcome or (how.wait is not None and at > state.decided_at + how.wait):
                 status = LATE
             else:
                 status = TIMELY
-            if (id_, key) in before:
-                found.append(_again(id_, key, value, *before[id_, key]))
+            if (id_, known) in told:
+                found.append(_again(id_, value, told[id_, known]) if known else UNKNOWN)
                 continue
-            before[id_, key] = value, status
+            told[id_, known] = value
             found.append(status)
             row = {
-                "bandit": self.name, "decision_id": id_, "key": key, "value": value,
+                "bandit": self.name, "decision_id": id_, "known": known, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             new.append(row)
-            if status == TIMELY:
-                came[id_] += 1
-                if first:
-                    settled.add(id_)
         if new:
             self.database.add(connection, rewards, sorted(new, key=KEY_OF_REWARD))
-        self._record_arrivals(connection, known, {id_: (n, 0) for id_, n in came.items()}, now, how)
+        timely = [states_by_id[row["decision_id"]] for row in new if row["status"] == TIMELY]
+        self._note(connection, timely, now, how, came=1)
         return found
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
@@ -318,8 +296,8 @@ class Ledger:
                 known = self._lock(connection, some)
                 if lost := {*some} - {*known}:
                     raise NoDecision(f"the log has no decision {min(lost)!r}")
-                new = {id_: (0, 1) for id_, row in known.items() if not row.shown}
-                self._record_arrivals(connection, known, new, now, how)
+                new = [row for row in known.values() if not row.shown]
+                self._note(connection, new, now, how, shown=1)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
         """Lock the states of these decisions until the transaction ends; return them by id.
@@ -337,28 +315,23 @@ class Ledger:
         )
         return {row.decision_id: row for row in connection.execute(found)}
 
-    def _record_arrivals(
-        self, connection: Connection, known: Mapping[str, Row[Any]],
-        news: Mapping[str, tuple[int, int]], now: int, how: Settings,
+    def _note(
+        self, connection: Connection, known: Iterable[Row[Any]], now: int, how: Settings,
+        **news: int,
     ) -> None:  # fmt: skip
-        """Count rewards and activations of decisions, and mark the decisions that are due.
+        """Note in the states of decisions that a reward came, or that they were shown.
 
-        news: by id, rewards in time and activations. With the aggregate "first" the first reward in
-        time makes a decision due; with activation it must have been shown too. With others a
-        decision is due when `wait` is over.
+        A decision is due when its reward has come and, with activation, it was shown.
         """
-        rows = []
-        for id_, (came, shown) in news.items():
-            row = known[id_]
-            came = row.came + came
-            shown = row.shown + shown
-            due = row.due
-            ready = how.aggregate == "first" and came and (shown or not how.activation)
-            if ready and row.outcome is None and (due is None or due > now):
-                due = now
-            rows.append({"name": self.name, "one": id_, "came": came, "shown": shown, "due": due})
-        if rows:
-            connection.execute(CHANGE_STATE, rows)
+        changed = []
+        for row in known:
+            state = {"came": row.came, "shown": row.shown, "due": row.due} | news
+            ready = state["came"] and (state["shown"] or not how.activation)
+            if ready and row.outcome is None and (row.due is None or row.due > now):
+                state["due"] = now
+            changed.append({"name": self.name, "one": row.decision_id, **state})
+        if changed:
+            connection.execute(CHANGE_STATE, changed)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -371,45 +344,20 @@ class Ledger:
 
         Return beside them, by id, why rows cannot be read.
         """
-        queue = (
-            select(decisions, STATE.came, STATE.shown)
-            .join(states, of_decision(states))
-            .where(self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now)
-            .order_by(STATE.due, STATE.decision_id)
-            .limit(limit)
+        queue = recorded().where(
+            self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now
         )
         with self.database.read() as connection:
+            queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()
-            came = self.came(connection, [row.id for row in rows if row.came])
         found = list[Due]()
         broken = dict[str, str]()
         for row in rows:
             try:
-                decision = stored_of(row)
+                found.append(due_of(row))
             except ValueError as error:
                 broken[row.id] = str(error)
-            else:
-                values = tuple(value for value, _ in came.get(row.id, []))
-                found.append(Due(decision, row.came, row.shown, values))
         return found, broken
-
-    def came(
-        self, connection: Connection, ids: Sequence[str]
-    ) -> dict[str, list[tuple[float, int]]]:
-        """Return by id the rewards in time of these decisions, and when they were observed.
-
-        They are in the order of observation. A decision without one is not there.
-        """
-        column = rewards.c
-        timely = select(column.decision_id, column.value, column.observed_at).where(
-            self.of_ids(rewards, ids), column.status == TIMELY
-        )
-        found: dict[str, list[tuple[float, int]]] = {}
-        for id_, *one in connection.execute(
-            timely.order_by(column.observed_at, column.received_at, column.key)
-        ):
-            found.setdefault(id_, []).append(tuple(one))
-        return found
 
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
@@ -471,15 +419,6 @@ class Ledger:
             select(column.digest).where(self.of_bandit(versions), column.number == number)
         )
         return found
-
-    def surprise(self) -> float:
-        """Return what the newest version that has learned says of changes; 0 if none has."""
-        column = versions.c
-        learned = select(column.detail).where(
-            self.of_bandit(versions), column.number > 0, column.kind == LEARN
-        )
-        detail = self.one(learned.order_by(column.number.desc()).limit(1))
-        return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
@@ -549,15 +488,8 @@ class Ledger:
 
     def closed(self) -> Select[Any]:
         """Return the query for closed decisions, in the order in which they were learned."""
-        return (
-            select(
-                decisions, STATE.version.label("learned_by"), STATE.outcome, STATE.reward,
-                STATE.reason, STATE.shown,
-            )
-            .join(states, of_decision(states))
-            .where(self.of_bandit(states), STATE.version.is_not(None))
-            .order_by(STATE.version, STATE.place)
-        )  # fmt: skip
+        own = self.of_bandit(states), STATE.version.is_not(None)
+        return recorded().where(*own).order_by(STATE.version, STATE.place)
 
     def _version(
         self, number: int, at: int, kind: str, detail: str, digest: bytes, data: bytes | None
@@ -575,6 +507,23 @@ class Stale(Exception):
 def of_decision(table: Table) -> ColumnElement[bool]:
     """Return the condition that joins rows of a table to the table of decisions."""
     return and_(table.c.bandit == decisions.c.bandit, table.c.decision_id == decisions.c.id)
+
+
+def recorded() -> Select[Any]:
+    """Return the query for decisions, with their states and the rewards that came in time."""
+    state = (STATE.version.label("learned_by"), STATE.outcome, STATE.reward, STATE.reason,
+             STATE.came, STATE.shown)  # fmt: skip
+    timely = and_(of_decision(rewards), rewards.c.status == TIMELY)
+    return (
+        select(decisions, *state, rewards.c.value, rewards.c.observed_at)
+        .join(states, of_decision(states))
+        .outerjoin(rewards, timely)
+    )
+
+
+def due_of(row: Row[Any]) -> Due:
+    """Return an open decision of a row of `recorded`."""
+    return Due(stored_of(row), row.came, row.shown, row.value)
 
 
 def outcome_of(row: Row[Any]) -> Outcome:

@@ -118,10 +118,10 @@ class DecisionLog:
         """
         import pandas as pd
 
-        from bayesbandit.store.reading import empty, frames
+        from bayesbandit.store.reading import frames, table
 
         parts = [*frames(self.ledger, since, until)]
-        return pd.concat(parts, ignore_index=True) if parts else empty()
+        return pd.concat(parts, ignore_index=True) if parts else table([], 0)
 
     def frames(
         self, since: Time | None = None, until: Time | None = None, size: int = 10_000

@@ -76,7 +76,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Due:
-    """An open decision that is to be learned now, with its rewards.
+    """An open decision that is to be learned now, with the reward that came in time.
 
     came, shown: its state when it was read. `Ledger.commit` compares them, so that nothing is lost
     that comes while the learner works.
@@ -85,7 +85,7 @@ class Due:
     decision: Stored
     came: int
     shown: int
-    rewards: tuple[float, ...]  # those that came in time, in the order of observation
+    reward: float | None
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ states = Table(
     of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
     Column("due", BigInteger),  # when to learn it; none: when a reward comes
-    Column("came", Integer, nullable=False),  # rewards in time
+    Column("came", Integer, nullable=False),  # whether a reward came in time
     Column("shown", Integer, nullable=False),  # whether it was activated
     Column("outcome", String(20)),  # how it was closed; none: it is open
     Column("reward", Double),
@@ -76,7 +76,7 @@ rewards = Table(
     metadata,
     of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
-    Column("key", String(NAME), primary_key=True),  # tells one of several rewards from another
+    Column("known", Integer, primary_key=True),  # whether the log had the decision
     Column("value", Double, nullable=False),
     Column("observed_at", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),

@@ -247,14 +247,13 @@ class Verification:
         self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
     ) -> None:
         """Find decisions that were closed otherwise than what came for them says."""
-        told = self.ledger.came(self.connection, [row.id for row in closed])
         for one, row in zip(outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
-            came = tuple(value for value, _ in told.get(row.id, []))
             shown = row.shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
-            right = closed_by(Due(one.decision, len(came), shown, came), self.settings, retired)
+            due = Due(one.decision, row.came, shown, row.value)
+            right = closed_by(due, self.settings, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)
             expected, found = (right.outcome, right.reward), (one.outcome, one.reward)

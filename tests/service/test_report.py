@@ -99,6 +99,7 @@ def test_its_numbers_are_those_of_the_log(log, tmp_path):
 
 def watched(log):
     from bayesbandit.service.watching import Watch
+
     from bayesbandit.store.reading import chunks
 
     seen = Watch(log.ledger.begun())
