@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -116,9 +116,9 @@ def learn(
         bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
     learned = reduced(table, columns.all, partial(_taught, empty, columns), _together)
-    if not learned.bandit.history.total:
+    if not learned.history.total:
         raise ValueError("a log needs at least one round; got none")
-    return _join(bandit, learned.bandit)
+    return _join(bandit, learned)
 
 
 def _columns(
@@ -195,25 +195,11 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     return empty
 
 
-@dataclass(frozen=True)
-class Taught:
-    """A bandit that has learned partitions of a log.
-
-    times: the type of their times; "" without any. dated: whether they are dates. number: of the
-    first partition with times.
-    """
-
-    bandit: Bandit
-    times: str = ""
-    dated: bool = False
-    number: int = 0
-
-
-def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Taught:
+def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Bandit:
     """Return a copy of an empty bandit that has learned a partition of a log."""
     bandit = empty.copy()
     if frame.empty:
-        return Taught(bandit)
+        return bandit
     arm = whole(frame[columns.arm])
     if missing := int(frame[columns.reward].isna().sum()):
         raise ValueError(
@@ -228,22 +214,12 @@ def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
         raise ValueError(f"partition {number} of the log: {error}") from error
-    if time is None:
-        return Taught(bandit)
-    return Taught(bandit, str(frame[columns.time].dtype), time.dtype.kind == "M", number)
+    return bandit
 
 
-def _together(first: Taught, later: Taught) -> Taught:
-    """Return what two neighbours have learned; raise ValueError if one has dates for times, and the
-    other numbers."""
-    if first.times and later.times and first.dated != later.dated:
-        raise ValueError(
-            f"partition {later.number} of the log: times are {later.times}, and {first.times} in "
-            f"partition {first.number}: give all times as dates, or as seconds"
-        )
-    known = first if first.times else later
-    # Dask may use `first` again, if a machine is lost.
-    return replace(known, bandit=_join(first.bandit.copy(), later.bandit))
+def _together(first: Bandit, later: Bandit) -> Bandit:
+    """Return what two neighbours have learned. Dask may use `first` again, if a machine is lost."""
+    return _join(first.copy(), later)
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:

@@ -344,9 +344,7 @@ class Ledger:
 
         Return beside them, by id, why rows cannot be read.
         """
-        queue = recorded().where(
-            self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now
-        )
+        queue = recorded().where(self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now)
         with self.database.read() as connection:
             queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()

@@ -1,6 +1,5 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
-import re
 import subprocess
 import sys
 import time
@@ -181,27 +180,6 @@ def test_a_log_may_be_anywhere(place, tmp_path):
     twice = pd.concat([frame, frame])
     same(more, whole(twice, bb.Ridge()))
     assert learned.history.total == 300  # it stays as it was
-
-
-@pytest.mark.parametrize("dates_first", [False, True])
-def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_path):
-    """Also as one table, where the column holds both."""
-    frame, model = log(), bb.Ridge(half_life="1d", clock="time")
-    pieces = [
-        frame.iloc[:100].assign(at=np.arange(100)),
-        frame.iloc[100:100].assign(at="none"),  # empty, so that it has no times
-        frame.iloc[100:].assign(at=pd.date_range("2025-01-01", periods=200, unit="us")),
-    ]
-    both = "partition 2 of the log: times are {}, and {} in partition 0"
-    types = ["datetime64[us]", "int64"]
-    if dates_first:
-        pieces, types = pieces[::-1], types[::-1]
-    for source, said in (
-        (on_dask(pieces), re.escape(both.format(*types))),
-        (pd.concat(pieces), "must be times, as .* or seconds"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            bb.learn(source, model, features=["u", "v"], time="at", arms=ARMS)
 
 
 @pytest.mark.parametrize("column", ["reward", "propensity"])
