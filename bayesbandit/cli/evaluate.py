@@ -116,7 +116,7 @@ def rounds_of(
     from bayesbandit.ope.logs.files import read_rounds
 
     if "://" in log:
-        with begun_log(log, "default") as opened:
+        with begun_log(log) as opened:
             return Log.of(opened)
     encoder = None if bandit is None else bandit.encoder
     if bandit is None or encoder is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesbandit.cli.output import PNG_SOFTWARE, check_file, clear_errors, counted, say
-from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
+from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 def report(
     log: LogUrl,
-    name: BanditName = "default",
     out: Annotated[Path, typer.Option(help="The page, a file.")] = Path("report.html"),
     since: Annotated[
         str | None, typer.Option(help='Decisions from then on, as "2026-11-01"; UTC.')
@@ -50,11 +49,11 @@ def report(
     """
     with clear_errors():
         check_file(out)
-        with begun_log(log, name) as opened:
+        with begun_log(log) as opened:
             tables, figures, answer = watch(opened, since)
             begun = opened.ledger.begun()
             record = {
-                "log": opened.ledger.database.shown, "name": opened.name,
+                "log": opened.ledger.database.shown,
                 "since": since,
                 "counts": opened.counts(), "bandit": begun.policy,
                 "arms at the beginning": begun.arms,

@@ -32,15 +32,11 @@ LogUrl = Annotated[
         "environment: a command line can be seen by others.",
     ),
 ]
-BanditName = Annotated[
-    str, typer.Option(help="The bandit's name in the log, which may hold several bandits.")
-]
 
 
 def serve(
     ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
     bandit: Annotated[
         Path | None,
         typer.Option(
@@ -92,11 +88,11 @@ def serve(
                     "--wait and --default-reward need --bandit: the log has those with which it "
                     "began"
                 )
-            opened = begun_log(log, name)
+            opened = begun_log(log)
             service = Service.open(opened, **parts)
         else:
             loaded = Bandit.load(bandit, **parts)
-            opened = DecisionLog(log, name)
+            opened = DecisionLog(log)
             service = Service(loaded, opened, wait, default_reward)
         app = application(service, key, deadline=deadline)
 
@@ -121,11 +117,10 @@ def serve(
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str | None) -> DecisionLog:
+def begun_log(url: str) -> DecisionLog:
     """Return a log that has begun, and make none.
 
-    name: the bandit's; None: any. Raise FileNotFoundError if there is no file, and ValueError if
-    the log has no bandit of this name.
+    Raise FileNotFoundError if there is no file, and ValueError if the log has no bandit.
     """
     from bayesbandit.store.log import DecisionLog
 
@@ -134,12 +129,12 @@ def begun_log(url: str, name: str | None) -> DecisionLog:
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
         raise FileNotFoundError(f"there is no log {file}")
-    opened = DecisionLog(url) if name is None else DecisionLog(url, name)
-    names = opened.ledger.names()
-    if not names or name not in (None, *names):
-        error = opened.ledger.no_bandit()
+    opened = DecisionLog(url)
+    try:
+        opened.ledger.begun()
+    except BaseException:
         opened.close()
-        raise error
+        raise
     return opened
 
 
@@ -158,7 +153,6 @@ def api_key() -> str:
 def learn(
     ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
     once: Annotated[bool, typer.Option("--once", help="Learn what there is, and end.")] = False,
 ) -> None:
     """Learn the rewards of a service's log, until it is stopped.
@@ -170,7 +164,7 @@ def learn(
         from bayesbandit.cli.bandits import parts_of
         from bayesbandit.service.service import Service
 
-        service = Service.open(begun_log(log, name), **parts_of(ctx.obj))
+        service = Service.open(begun_log(log), **parts_of(ctx.obj))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

@@ -53,7 +53,6 @@ from bayesbandit.store.rows import stored_of, to_bytes
 from bayesbandit.store.settings import Beginning, Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
 
-DEFAULT_BANDIT = "default"  # the name of a bandit that is alone in its database
 PROBE_BYTES = 32_768  # bytes
 CLOCK_TOLERANCE = 60_000_000  # microseconds by which the clocks of two machines may differ
 IDS_PER_QUERY = (
@@ -61,9 +60,7 @@ IDS_PER_QUERY = (
 )
 STATE = states.c
 # statements for rows of values, which SQLAlchemy compiles once
-CHANGE_STATE = update(states).where(
-    STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one")
-)
+CHANGE_STATE = update(states).where(STATE.decision_id == bindparam("one"))
 CLOSE_DECISION = CHANGE_STATE.where(  # unless something came since it was read
     STATE.outcome.is_(None), STATE.came == bindparam("read"), STATE.shown == bindparam("seen")
 )
@@ -127,41 +124,29 @@ class Snapshot(NamedTuple):
 
 
 class Ledger:
-    """The transactions of one bandit's log.
+    """The transactions of a bandit's log.
 
-    Other bandits may share the database: each query asks only for rows of the bandit `name`. The
-    argument `now` of the methods is in microseconds since 1970, and `how` says how rewards are
+    The argument `now` of the methods is in microseconds since 1970, and `how` says how rewards are
     joined.
     """
 
-    def __init__(self, database: Database, name: str) -> None:
-        self.database, self.name = database, name
-        self.append = GroupCommit(database, name).append
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.append = GroupCommit(database).append
 
     def __str__(self) -> str:
-        name = "" if self.name == DEFAULT_BANDIT else f", name={self.name!r}"
-        return f"{self.database.shown!r}{name}"
-
-    def of_bandit(self, table: Table) -> ColumnElement[bool]:
-        """Return the condition that a row of a table is about this bandit."""
-        return table.c.bandit == self.name
+        return repr(self.database.shown)
 
     def one(self, query: Select[Any], patient: bool = False) -> Any:
         """Return the first value of a query; None if there is none."""
         with self.database.read(patient) as connection:
             return connection.execute(query).scalar()
 
-    def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
-        """Return the condition that a row of a table is about one of these decisions."""
-        column = table.c.id if table is decisions else table.c.decision_id
-        return and_(self.of_bandit(table), column.in_(ids))
-
     # ---- the beginning ---------------------------------------------------------------------------
 
     def beginning(self) -> Beginning | None:
         """Return how the bandit began; None: the log has no bandit yet."""
-        first = select(versions.c.detail).where(self.of_bandit(versions), versions.c.number == 0)
-        detail = self.one(first)
+        detail = self.one(select(versions.c.detail).where(versions.c.number == 0))
         if detail is None:
             return None
         try:
@@ -178,18 +163,10 @@ class Ledger:
             raise self.no_bandit()
         return known
 
-    def names(self) -> list[str]:
-        """Return the names of all bandits of the database."""
-        begun = select(versions.c.bandit).where(versions.c.number == 0).order_by(versions.c.bandit)
-        with self.database.read() as connection:
-            return [*connection.execute(begun).scalars()]
-
     def no_bandit(self) -> ValueError:
-        """Return the error for a log that has no bandit of this name."""
-        names = ", ".join(map(repr, self.names()))
-        others = f"; it has {names}" if names else ""
+        """Return the error for a log that has no bandit."""
         return ValueError(
-            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{others}"
+            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one"
         )
 
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
@@ -213,8 +190,7 @@ class Ledger:
         )
         with self.database.write() as connection:
             connection.execute(insert(versions), row)
-            gone = delete(versions).where(self.of_bandit(versions), versions.c.number == number)
-            connection.execute(gone)
+            connection.execute(delete(versions).where(versions.c.number == number))
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -223,7 +199,7 @@ class Ledger:
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
             for some in batched(ids, IDS_PER_QUERY):
-                found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
+                found = connection.execute(select(decisions).where(of_ids(decisions, some)))
                 known |= {row.id: stored_of(row) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
 
@@ -252,7 +228,7 @@ class Ledger:
     ) -> list[str | ValueError]:  # fmt: skip
         ids = sorted({id_ for id_, *_ in given})
         states_by_id = self._lock(connection, ids)
-        past = connection.execute(select(rewards).where(self.of_ids(rewards, ids)))
+        past = connection.execute(select(rewards).where(of_ids(rewards, ids)))
         told = {(row.decision_id, bool(row.known)): row.value for row in past}
         new = list[dict[str, Any]]()
         found = list[str | ValueError]()
@@ -276,7 +252,7 @@ class Ledger:
             told[id_, known] = value
             found.append(status)
             row = {
-                "bandit": self.name, "decision_id": id_, "known": known, "value": value,
+                "decision_id": id_, "known": known, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             new.append(row)
@@ -309,7 +285,7 @@ class Ledger:
         found = (
             select(states, decisions.c.decided_at)
             .join(decisions, of_decision(states))
-            .where(self.of_ids(states, ids))
+            .where(of_ids(states, ids))
             .order_by(id_ if self.database.sqlite else id_.collate("C"))
             .with_for_update(of=states)
         )
@@ -329,22 +305,22 @@ class Ledger:
             ready = state["came"] and (state["shown"] or not how.activation)
             if ready and row.outcome is None and (row.due is None or row.due > now):
                 state["due"] = now
-            changed.append({"name": self.name, "one": row.decision_id, **state})
+            changed.append({"one": row.decision_id, **state})
         if changed:
             connection.execute(CHANGE_STATE, changed)
 
     # ---- learning --------------------------------------------------------------------------------
 
     def learner(self) -> AbstractContextManager[bool]:
-        """Yield whether this process may learn: one at a time may, for each bandit."""
-        return self.database.learner(self.name)
+        """Yield whether this process may learn: one at a time may."""
+        return self.database.learner()
 
     def due(self, now: int, limit: int) -> tuple[list[Due], dict[str, str]]:
         """Return at most `limit` open decisions that are due, the longest due first.
 
         Return beside them, by id, why rows cannot be read.
         """
-        queue = recorded().where(self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now)
+        queue = recorded().where(STATE.outcome.is_(None), STATE.due <= now)
         with self.database.read() as connection:
             queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()
@@ -360,7 +336,7 @@ class Ledger:
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
         rows = [
-            {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
+            {"one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
             for id_, reason in sorted(broken.items())
         ]
         with self.database.write() as connection:
@@ -379,7 +355,7 @@ class Ledger:
         """
         rows = [
             {
-                "name": self.name, "one": case.decision.id, "version": number, "place": i,
+                "one": case.decision.id, "version": number, "place": i,
                 "outcome": case.outcome, "reward": case.reward, "reason": case.reason, "due": None,
                 "read": one.came, "seen": one.shown,
             }
@@ -406,23 +382,21 @@ class Ledger:
     def newest(self, until: int | None = None) -> int:
         """Return the number of the newest version, or of the newest up to a time; −1: none."""
         column = versions.c
-        found = select(func.max(column.number)).where(self.of_bandit(versions), column.number >= 0)
+        found = select(func.max(column.number)).where(column.number >= 0)
         newest = self.one(found if until is None else found.where(column.at <= until))
         return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
         column = versions.c
-        found: bytes | None = self.one(
-            select(column.digest).where(self.of_bandit(versions), column.number == number)
-        )
+        found: bytes | None = self.one(select(column.digest).where(column.number == number))
         return found
 
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         column = versions.c
         found = select(column.number, column.digest, column.snapshot).where(
-            self.of_bandit(versions), column.number > above, column.snapshot.is_not(None)
+            column.number > above, column.snapshot.is_not(None)
         )
         order = column.number if oldest else column.number.desc()
         with self.database.read() as connection:
@@ -434,7 +408,7 @@ class Ledger:
 
         Version 0 has one from the beginning until it is pruned, and gets no other.
         """
-        mine = self.of_bandit(versions), versions.c.number == number, versions.c.kind != STARTED
+        mine = versions.c.number == number, versions.c.kind != STARTED
         with self.database.write() as connection:
             connection.execute(update(versions).where(*mine).values(snapshot=data))
             self._forget_snapshots(connection, number)
@@ -443,20 +417,17 @@ class Ledger:
         """Delete the snapshots before this one, but for the first and those of checkpoints."""
         old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
         there = versions.c.snapshot.is_not(None)
-        connection.execute(
-            update(versions).where(self.of_bandit(versions), *old, there).values(snapshot=None)
-        )
+        connection.execute(update(versions).where(*old, there).values(snapshot=None))
 
     def n_closed(self) -> int:
         """Return how many decisions versions have closed."""
-        closed = select(func.count()).where(self.of_bandit(states), STATE.version.is_not(None))
+        closed = select(func.count()).where(STATE.version.is_not(None))
         return int(self.one(closed, patient=True))
 
     def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""
         column = versions.c
         found = select(column.number, column.kind, column.detail).where(
-            self.of_bandit(versions),
             column.number.between(1, number),
             column.kind.in_((REMOVED, CHECKPOINT)),
         )
@@ -473,7 +444,7 @@ class Ledger:
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
         number = versions.c.number
-        found = select(versions).where(self.of_bandit(versions), number > after)
+        found = select(versions).where(number > after)
         with self.database.read() as connection:
             rows = connection.execute(found.order_by(number).limit(limit)).all()
             if not rows:
@@ -486,14 +457,14 @@ class Ledger:
 
     def closed(self) -> Select[Any]:
         """Return the query for closed decisions, in the order in which they were learned."""
-        own = self.of_bandit(states), STATE.version.is_not(None)
-        return recorded().where(*own).order_by(STATE.version, STATE.place)
+        found = recorded().where(STATE.version.is_not(None))
+        return found.order_by(STATE.version, STATE.place)
 
     def _version(
         self, number: int, at: int, kind: str, detail: str, digest: bytes, data: bytes | None
     ) -> dict[str, Any]:
         return {
-            "bandit": self.name, "number": number, "at": at, "kind": kind, "detail": detail,
+            "number": number, "at": at, "kind": kind, "detail": detail,
             "digest": digest, "snapshot": data, "release": RELEASE,
         }  # fmt: skip
 
@@ -502,9 +473,15 @@ class Stale(Exception):
     """A reward or activation came for a decision after it was read."""
 
 
+def of_ids(table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a row of a table is about one of these decisions."""
+    column = table.c.id if table is decisions else table.c.decision_id
+    return column.in_(ids)
+
+
 def of_decision(table: Table) -> ColumnElement[bool]:
     """Return the condition that joins rows of a table to the table of decisions."""
-    return and_(table.c.bandit == decisions.c.bandit, table.c.decision_id == decisions.c.id)
+    return table.c.decision_id == decisions.c.id
 
 
 def recorded() -> Select[Any]:

@@ -30,16 +30,14 @@ class DecisionLog:
     made on first use. Their names begin with `bandit_`. `?timeout=5` in the address says how many
     seconds a statement, a lock or a free connection may take (10); then a call raises OSError.
     PostgreSQL takes the parameters of libpq, too, as `connect_timeout` (2) and `tcp_user_timeout`.
-    name: the bandit's name, 1 to 200 printable characters. A database holds any number of bandits,
-    each with its own settings, versions, rewards and learner. Ids of decisions are unique within a
-    bandit: two bandits may both have a decision "order-1".
+    Each bandit has a database of its own: a file, or in PostgreSQL a database or a schema
+    ("…/name?options=-csearch_path=offers").
 
     A `Service` writes the log; any number of threads and processes may do so. Close the log, or use
     it in a `with` statement.
     """
 
-    def __init__(self, url: str, name: str = "default") -> None:
-        name = check_id(name, "name")
+    def __init__(self, url: str) -> None:
         try:
             from bayesbandit.store.database import Database
             from bayesbandit.store.ledger import Ledger
@@ -49,19 +47,10 @@ class DecisionLog:
             raise ModuleNotFoundError(
                 "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
             ) from error
-        self.ledger: Ledger = Ledger(Database(url), name)
+        self.ledger: Ledger = Ledger(Database(url))
 
     def __repr__(self) -> str:
         return f"DecisionLog({self.ledger})"
-
-    @property
-    def name(self) -> str:
-        """The name of the bandit."""
-        return self.ledger.name
-
-    def names(self) -> list[str]:
-        """Return the names of all bandits of the database."""
-        return self.ledger.names()
 
     def __enter__(self) -> DecisionLog:
         return self

@@ -45,7 +45,7 @@ def frames(
     known = ledger.beginning()
     begin, end = to_microseconds(since, "since"), to_microseconds(until, "until")
     own = decisions.c
-    found = recorded().where(ledger.of_bandit(decisions)).order_by(own.decided_at, own.id)
+    found = recorded().order_by(own.decided_at, own.id)
     if end is not None:
         found = found.where(own.decided_at < end)
     last = (-(2**62) if begin is None else begin, "")  # no id is ""
@@ -108,9 +108,9 @@ def _times(at: Sequence[int | None]) -> pd.Series:
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
     found: dict[str, int] = {"decisions": 0, "open": 0}
-    closed = select(states.c.outcome, func.count()).where(ledger.of_bandit(states))
-    came = select(rewards.c.status, func.count()).where(ledger.of_bandit(rewards))
-    made = select(func.count(), func.count(versions.c.snapshot)).where(ledger.of_bandit(versions))
+    closed = select(states.c.outcome, func.count())
+    came = select(rewards.c.status, func.count())
+    made = select(func.count(), func.count(versions.c.snapshot))
     with ledger.database.read(patient=True) as connection:
         for outcome, n in connection.execute(closed.group_by(states.c.outcome)):
             found["open" if outcome is None else f"closed: {outcome}"] = n
@@ -123,7 +123,6 @@ def counts(ledger: Ledger) -> dict[str, int]:
 
 def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
-    is_open = ledger.of_bandit(states), states.c.outcome.is_(None)
-    every = select(func.count()).where(*is_open)
+    every = select(func.count()).where(states.c.outcome.is_(None))
     due = every.where(states.c.due <= microseconds())
     return ledger.one(every, patient=True), ledger.one(due, patient=True)

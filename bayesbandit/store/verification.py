@@ -51,21 +51,13 @@ from bayesbandit.store.versions import Erased, Version, restored
 ROWS_AT_A_TIME = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
 COLUMNS = ("kind", "id", "expected", "found", "said")
-SHOWN_BY_ROWS = {  # what is expected, what is found, and the sentence
-    "state without decision": ("a decision", None, "there is a state, and no decision"),
-    "reward without decision": ("a decision", None, "there is a reward, and no decision"),
-    "state": ("open or closed", "neither", "the decision is neither open nor closed"),
-    "reward": ("in time", "not", "a reward counts that came before its decision, or too late"),
-}
 
 
 def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
     """Return one row for each violation: see `DecisionLog.verify`."""
     with ledger.database.read(patient=True) as connection:
         log = Verification(ledger, connection, parts)
-        if log.read_beginning():
-            log.check_rows()
-            log.check_versions()
+        log.check()
         return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
 
 
@@ -111,30 +103,29 @@ class Verification:
         """Yield the rows of a query."""
         yield from self.connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(query)
 
-    def read_beginning(self) -> bool:
-        """Read how the bandit began; return False where the log is empty, or does not say."""
+    def check(self) -> None:
+        """Find all violations; only how the bandit began is checked where that cannot be read."""
+        known = None
         with self.noting("version", 0, "how the bandit began"):
             known = self.ledger.beginning()
-            if known is not None:
-                self.settings = known.settings
-                self.secret = known.secret
-                return True
-            own = (
-                select(one.c.bandit).where(self.ledger.of_bandit(one))
-                for one in (decisions, versions)
-            )
-            if any(self.connection.execute(one.limit(1)).first() for one in own):
+            there = select(decisions.c.id), select(versions.c.number)
+            if known is None and any(
+                self.connection.execute(one.limit(1)).first() for one in there
+            ):
                 raise ValueError(
                     "the log does not say how the bandit began: no more can be checked"
                 )
-        return False
+        if known is not None:
+            self.settings = known.settings
+            self.secret = known.secret
+            self.check_rows()
+            self.check_versions()
 
     def check_rows(self) -> None:
         """Find violations that single rows show.
 
         A reward that is stored as "unknown" needs no decision.
         """
-        own = self.ledger.of_bandit
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at
         wrong = at < decided_at - CLOCK_TOLERANCE
         if self.settings.wait is not None:
@@ -143,17 +134,18 @@ class Verification:
         reward = select(rewards.c.decision_id).outerjoin(decisions, of_decision(rewards))
         decision = select(decisions.c.id).outerjoin(states, of_decision(states))
         lost = decisions.c.id.is_(None)
-        checks = {
-            "state without decision": state.where(own(states), lost),
-            "reward without decision": reward.where(
-                own(rewards), lost, rewards.c.status != UNKNOWN
-            ),
-            "state": decision.where(own(decisions), states.c.bandit.is_(None)),
-            "reward": reward.where(own(rewards), rewards.c.status == TIMELY, wrong),
-        }
-        for kind, query in checks.items():
+        for kind, query, expected, found, said in (
+            ("state without decision", state.where(lost), "a decision", None,
+             "there is a state, and no decision"),
+            ("reward without decision", reward.where(lost, rewards.c.status != UNKNOWN),
+             "a decision", None, "there is a reward, and no decision"),
+            ("state", decision.where(states.c.decision_id.is_(None)), "open or closed", "neither",
+             "the decision is neither open nor closed"),
+            ("reward", reward.where(rewards.c.status == TIMELY, wrong), "in time", "not",
+             "a reward counts that came before its decision, or too late"),
+        ):  # fmt: skip
             for (id_,) in self.rows(query):
-                self.add(kind, id_, *SHOWN_BY_ROWS[kind])
+                self.add(kind, id_, expected, found, said)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -163,10 +155,8 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        own = self.ledger.of_bandit
-        of_version = select(decisions).where(own(decisions)).order_by(decisions.c.version)
-        made = Groups(self.rows(of_version))
-        changes = select(versions).where(own(versions), versions.c.number >= 0)
+        made = Groups(self.rows(select(decisions).order_by(decisions.c.version)))
+        changes = select(versions).where(versions.c.number >= 0)
         before: Row[Any] | None = None
         last: Version | None = None
         readable = False
