@@ -11,7 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
-from bayesbandit.store.records import LEARN, LEARNED, REFUSED, Due
+from bayesbandit.store.records import LEARN, LEARNED, Due, Outcome
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
@@ -71,25 +71,15 @@ class Learner:
     def step(self, due: Sequence[Due]) -> tuple[int, int]:
         """Learn from these decisions; return how many were closed and how many learned."""
         before = self.version
+        outcomes: Sequence[Outcome]
         outcomes = [closed_by(one, self.settings, before.is_retired(one.decision)) for one in due]
-        learned = [one for one in outcomes if one.outcome in LEARNED]
-        try:
-            version = before.learned(learned, len(due))
-        except ValueError:  # the bandit refuses some of them
-            refused = before.refused(learned)
-            outcomes = [
-                replace(one, outcome=REFUSED, reason=refused[one.decision.id])
-                if one.decision.id in refused
-                else one
-                for one in outcomes
-            ]
-            learned = [one for one in outcomes if one.outcome in LEARNED]
-            version = before.learned(learned, len(due))
+        version, outcomes = before.closing(outcomes)
+        learned = sum(one.outcome in LEARNED for one in outcomes)
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         detail = {
             "closed": len(due),
-            "learned": len(learned),
+            "learned": learned,
             "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
         }
@@ -100,7 +90,7 @@ class Learner:
             return 0, 0
         self.version = replace(version, digest=digest)
         self._unsaved = 0 if data is not None else unsaved
-        return len(due), len(learned)
+        return len(due), learned
 
     def change_arms(self, kind: str, arm: Name) -> None:
         """Add or remove an arm."""

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -42,10 +42,6 @@ from bayesbandit.store.rows import (
 )
 from bayesbandit.store.settings import Beginning, settings_of
 from bayesbandit.store.versions import rehearse
-
-if TYPE_CHECKING:
-    from bayesbandit.policies import Policy
-    from bayesbandit.weighting.base import Balance
 
 
 class Service:
@@ -85,7 +81,7 @@ class Service:
             ledger.begin(settings, described(bandit), saved(bandit))
             known = ledger.begun()
         check_same(log, known, beginning_of(bandit, known) | vars(settings))
-        parts = Parts(bandit.policy, bandit.spec, bandit.balance)
+        parts = Parts(policy=bandit.policy, model=bandit.spec, balance=bandit.balance)
         self._begin(log, known, parts, snapshot_every, clock)
 
     @classmethod
@@ -93,22 +89,20 @@ class Service:
         cls,
         log: DecisionLog,
         *,
-        policy: Policy | None = None,
-        model: Any = None,
-        balance: Balance | None = None,
         snapshot_every: int = 5_000,
         clock: Callable[[], float] = time.time,
+        **parts: Unpack[Parts],
     ) -> Service:
         """Return a service that continues with the newest version of the log's bandit.
 
-        policy, model, balance: what snapshots do not hold; see `Bandit.load`.
+        parts: the policy, model or balance that snapshots do not hold; see `Bandit.load`.
         """
         checks.integer(snapshot_every, "snapshot_every", least=1)
         known = check_log(log).begun()
-        if policy is not None:
+        if (policy := parts.get("policy")) is not None:
             check_same(log, known, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
-        service._begin(log, known, Parts(policy, model, balance), snapshot_every, clock)
+        service._begin(log, known, parts, snapshot_every, clock)
         return service
 
     def _begin(

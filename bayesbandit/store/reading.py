@@ -62,8 +62,8 @@ def frames(
 def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     """Return the table of decisions as `recorded` has them: one row for each."""
     some = [stored_of(row) for row in rows]
-    mean = np.empty(len(some), dtype=object)
-    sd = np.empty(len(some), dtype=object)
+    mean = pd.Series([None] * len(some), dtype=object)
+    sd = mean.copy()
     groups: dict[tuple[Name, ...], list[int]] = {}
     for i, one in enumerate(some):
         groups.setdefault(one.arms, []).append(i)
@@ -72,24 +72,28 @@ def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
         K = len(arms)
         record = own.view(row_type(own.shape[1] - TAIL - 3 * K, K))[:, 0]
         scale = deviation(record["rule"][:, None], record["scale"], record["last"])
-        for i, m, s in zip(which, record["mean"], scale, strict=True):
-            mean[i], sd[i] = m, s
+        mean.iloc[which] = [*record["mean"]]
+        sd.iloc[which] = [*scale]
+
+    def plain(name: str) -> pd.Series:
+        return pd.Series([getattr(one, name) for one in some], dtype=object)
+
     columns = {
-        "decision_id": pd.Series([one.id for one in some], dtype=object),
+        "decision_id": plain("id"),
         "decided_at": _times([one.decided_at for one in some]),
-        "arm": pd.Series([one.arm for one in some], dtype=object),
-        "propensity": np.array([one.propensity for one in some], dtype=np.float64),
-        "arms": pd.Series([one.arms for one in some], dtype=object),
-        "probabilities": pd.Series([one.probabilities for one in some], dtype=object),
+        "arm": plain("arm"),
+        "propensity": plain("propensity").astype(np.float64),
+        "arms": plain("arms"),
+        "probabilities": plain("probabilities"),
         "mean": mean,
         "sd": sd,
         "x": pd.Series([one.row[:n_features] for one in some], dtype=object),
-        "context": pd.Series([one.context for one in some], dtype=object),
+        "context": plain("context"),
         "reward": np.array([reward_of(row) for row in rows], dtype=np.float64),
         "rewarded_at": _times([row.observed_at for row in rows]),
         "status": pd.Series([row.outcome or OPEN_STATE for row in rows], dtype=object),
         "activated": np.array([row.shown for row in rows], dtype=np.bool_),
-        "version": np.array([one.version for one in some], dtype=np.int64),
+        "version": plain("version").astype(np.int64),
     }
     return pd.DataFrame(columns)
 

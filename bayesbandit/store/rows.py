@@ -6,12 +6,11 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -34,13 +33,12 @@ LONGEST_ID = 200  # characters
 MAX_MICROSECONDS = 2**62  # microseconds since 1970
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(TypedDict, total=False):
     """The parts of a bandit that a snapshot may not hold: see the arguments of `Bandit.load`."""
 
-    policy: Policy | None = None
-    model: Any = None
-    balance: Balance | None = None
+    policy: Policy | None
+    model: Any
+    balance: Balance | None
 
 
 def check_id(value: object, what: str = "id") -> str:
@@ -200,7 +198,7 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
         path = Path(folder) / f"snapshot {version}"
         path.write_bytes(data)
         try:
-            bandit = Bandit.load(path, parts.policy, parts.model, parts.balance)
+            bandit = Bandit.load(path, **parts)
         except ValueError as error:
             said = str(error).replace(str(path), f"the snapshot of version {version}")
             raise ValueError(said) from error

@@ -301,21 +301,29 @@ class Verification:
             return
         names = np.asarray(again.arm).tolist()
         p = again.probabilities
-        right = _alike(p, [one.probabilities for one in some])
-        right &= _alike(np.asarray(again.propensity), [one.propensity for one in some])
-        same = _alike(again.rows, [one.row for one in some])
-        given = bandit.of_arms or _alike(contexts, x)
+        logged = np.array([one.probabilities for one in some])
+        rows = np.array([one.row for one in some])
+        told = _alike(np.asarray(again.propensity), [one.propensity for one in some]) & _alike(
+            p, logged
+        )
+        arms = [one.arm for one in some]
         said = f"version {version.number} decides otherwise"
+        how = "the context is not the numbers by which was decided"
+        compared = (
+            ("arm", np.equal(names, arms, dtype=object), names, arms, said),
+            ("propensity", told, p, logged, said),
+            ("moments", _alike(again.rows, rows), again.rows, rows, said),
+            ("context", _alike(contexts, x), [one.context for one in some], x, how),
+        )
         for i, one in enumerate(some):
-            if names[i] != one.arm:
-                self.add("arm", one.id, names[i], one.arm, said)
-            elif not right[i]:
-                self.add("propensity", one.id, p[i].tolist(), one.probabilities.tolist(), said)
-            elif not same[i]:
-                self.add("moments", one.id, again.rows[i].tolist(), one.row.tolist(), said)
-            if given is not True and not given[i]:
-                how = "the context is not the numbers by which was decided"
-                self.add("context", one.id, one.context, x[i].tolist(), how)
+            for kind, right, expected, found, sentence in compared:
+                if not right[i]:
+                    self.add(kind, one.id, _plain(expected[i]), _plain(found[i]), sentence)
+                    break
+
+
+def _plain(value: Any) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _arms(one: Stored) -> tuple[object, object]:

@@ -22,7 +22,16 @@ from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name
-from bayesbandit.store.records import ADDED, CHECKPOINT, LEARN, Change, Outcome, Stored
+from bayesbandit.store.records import (
+    ADDED,
+    CHECKPOINT,
+    LEARN,
+    LEARNED,
+    REFUSED,
+    Change,
+    Outcome,
+    Stored,
+)
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded, saved
 
 if TYPE_CHECKING:
@@ -92,6 +101,24 @@ class Version:
         if isinstance(twin.belief, Refits):
             twin.belief.count_decisions(closed)
         return self.next(twin, self.removed)
+
+    def closing(self, outcomes: Sequence[Outcome]) -> tuple[Version, Sequence[Outcome]]:
+        """Return the version that closes decisions so, and how they are closed: some as refused, if
+        this bandit cannot learn their rewards."""
+        learned = [one for one in outcomes if one.outcome in LEARNED]
+        try:
+            return self.learned(learned, len(outcomes)), outcomes
+        except ValueError:
+            if not (refused := self.refused(learned)):
+                raise
+        return self.closing(
+            [
+                replace(one, outcome=REFUSED, reason=reason)
+                if (reason := refused.get(one.decision.id)) is not None
+                else one
+                for one in outcomes
+            ]
+        )
 
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Return the ids of rewards that cannot be learned, and why."""
