@@ -366,7 +366,7 @@ def customers(n=120):
 
 @pytest.mark.slow
 def test_columns_and_what_became_of_them(tmp_path):
-    """Identifiers and dates are left out with a warning, unless told otherwise; `columns.md`."""
+    """Identifiers and dates are left out with a warning, unless told otherwise; `table.md`."""
     customers().to_csv(tmp_path / "mine.csv", index=False)
     told = ["compare", "--csv", tmp_path / "mine.csv", "--target", "label", "--bandit", "LinGreedy",
             "--replications", 1, "--out", tmp_path]  # fmt: skip
@@ -376,7 +376,7 @@ def test_columns_and_what_became_of_them(tmp_path):
     assert "mine: left out 'customer_id' (an identifier" in warned
     assert "'since' (dates)" in warned
     assert "country=DE, country=FR, country=IT" in " ".join(result.output.split())
-    text = " ".join((tmp_path / "compare" / "columns.md").read_text().split())
+    text = " ".join((tmp_path / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | an identifier" in text
     assert "| country | levels | country=DE, country=FR, country=IT |" in text
     result = run(
@@ -384,7 +384,7 @@ def test_columns_and_what_became_of_them(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr
-    text = " ".join((tmp_path / "other" / "compare" / "columns.md").read_text().split())
+    text = " ".join((tmp_path / "other" / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | dropped |" in text
     assert "| since | date | since |" in text
 

@@ -135,7 +135,7 @@ def compare(
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     say(answer := verdict(ranking))
     title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
-    save(folder, summary, titled, figures, tables, title=title, answer=answer)
+    save(folder, summary, titled | tables, figures, title=title, answer=answer)
 
 
 def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:

@@ -97,25 +97,24 @@ class Commands(TyperGroup):
 
 def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"drop": [], "keep": []}
     each: dict[str | int, str] = {}
-    listed: dict[str, list[str]] = {role: [] for role in ROLES_OF_SEVERAL_COLUMNS}
     for role, column in _pairs(texts):
         arm = role.removeprefix(PROBABILITY_PREFIX)
-        if role in found or (arm != role and _name(arm) in each):
-            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
+        key = int(arm) if arm.isdecimal() else arm
         if role in ROLES_OF_SEVERAL_COLUMNS:
-            listed[role].append(column)
+            found["keep" if role == "context" else role].append(column)
+        elif role in found or (arm != role and key in each):
+            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
         elif role in ROLES:
             found[role] = column
         elif arm and arm != role:
-            each[_name(arm)] = column
+            each[key] = column
         else:
             raise ValueError(
                 f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY_PREFIX}ARM; "
                 f"got {role!r}"
             )
-    found |= {"drop": listed["drop"], "keep": listed["context"]}
     return found | ({"probabilities": each} if each else {})
 
 
@@ -143,7 +142,3 @@ def _pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
             raise ValueError(f"--column takes ROLE=NAME, as reward=clicked; got {text!r}")
         pairs.append((role, column))
     return pairs
-
-
-def _name(text: str) -> str | int:
-    return int(text) if text.isdecimal() else text

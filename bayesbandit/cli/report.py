@@ -5,14 +5,13 @@ from __future__ import annotations
 import platform
 import warnings
 from importlib.metadata import version
-from io import BytesIO
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.output import PNG_SOFTWARE, check_file, clear_errors, counted, say
+from bayesbandit.cli.output import check_file, clear_errors, counted, png, say
 from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
@@ -61,7 +60,7 @@ def report(
             }  # fmt: skip
         from bayesbandit.evaluation.page import page
 
-        pictures = {name: (figure.get_suptitle(), _png(figure)) for name, figure in figures.items()}
+        pictures = {name: (figure.get_suptitle(), png(figure)) for name, figure in figures.items()}
         with replacing(out) as beside:
             html = page("A bandit at work", answer, pictures, tables, record)
             beside.write_text(html, encoding="utf-8")
@@ -94,9 +93,11 @@ def watch(
         ),
         "values": plots.weekly_values(weeks),
     }  # fmt: skip
-    policies = {LOGGED_POLICY: None} | {str(arm): arm for arm in most}
     lost = int(rows["lost"].sum())
-    values = [{"policy": name, **value(data, arm, lost)} for name, arm in policies.items()]
+    values = [
+        {"policy": LOGGED_POLICY if arm is None else str(arm), **value(data, arm, lost)}
+        for arm in (None, *most)
+    ]
     tables = {
         "By week": weeks.assign(week=weeks["week"].dt.strftime("%Y-%m-%d")),
         "What each arm alone would have earned": pd.DataFrame(values),
@@ -202,9 +203,3 @@ def changed(data: Log) -> str:
         f"{at + 1:,}. "
         "That happens by chance in one log of as many."
     )
-
-
-def _png(figure: Figure) -> bytes:
-    file = BytesIO()
-    figure.savefig(file, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
-    return file.getvalue()

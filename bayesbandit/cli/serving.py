@@ -111,8 +111,8 @@ def serve(
         limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )  # fmt: skip
     server = Server(config)
-    with logs.lines() as logger:
-        server.run()
+    logger = logs.lines()
+    server.run()
     if not server.started:
         raise typer.Exit(1)
 
@@ -168,25 +168,25 @@ def learn(
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with logs.lines() as logger:
-            begun = service.version
-            while not stop.is_set():
-                before = service.version
-                try:
-                    learned = service.learn(limit=DECISIONS_PER_CHUNK)
-                except OSError as error:
-                    if once:
-                        raise
-                    logger.warning("%s", error)
-                    stop.wait(SECONDS_BETWEEN_LOOKS)
-                    continue
-                if service.version > before:
-                    rewards = counted(learned, "reward")
-                    logger.info("version %s: %s learned", service.version, rewards)
-                elif once:
-                    break
-                else:
-                    stop.wait(SECONDS_BETWEEN_LOOKS)
-            if service.version > begun:
-                service.snapshot()  # from which others start at once
+        logger = logs.lines()
+        begun = service.version
+        while not stop.is_set():
+            before = service.version
+            try:
+                learned = service.learn(limit=DECISIONS_PER_CHUNK)
+            except OSError as error:
+                if once:
+                    raise
+                logger.warning("%s", error)
+                stop.wait(SECONDS_BETWEEN_LOOKS)
+                continue
+            if service.version > before:
+                rewards = counted(learned, "reward")
+                logger.info("version %s: %s learned", service.version, rewards)
+            elif once:
+                break
+            else:
+                stop.wait(SECONDS_BETWEEN_LOOKS)
+        if service.version > begun:
+            service.snapshot()  # from which others start at once
         service.log.close()
