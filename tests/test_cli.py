@@ -559,7 +559,7 @@ def test_a_parquet_file_is_compared_like_a_csv_file(tmp_path):
     ("text", "said"),
     [
         ("BLTS(clip=0.1, clip=0.2)", "clip is given twice"),
-        ("BLTS(seed=3)", r"BLTS\(seed=3\): each replication has its own seed, by --seed"),
+        ("BLTS(seed=3)", r"BLTS\(seed=3\): each replication has a seed of its own"),
     ],
 )
 def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):

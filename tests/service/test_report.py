@@ -162,9 +162,9 @@ def test_drift_is_in_units_of_the_first_contexts(tmp_path):
     x[1000:, 0] = 5.0 + 2.0 * rng.normal(size=600)
     bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), n_features=2, seed=0)
     with bb.DecisionLog(f"sqlite:///{tmp_path}/drift.db") as log:
-        bb.Service(bandit, log, clock=iter(range(10**9, 2 * 10**9)).__next__).decide(
-            x, id=[f"{i:04}" for i in range(1600)]
-        )
+        service = bb.Service(bandit, log, clock=iter(range(10**9, 2 * 10**9)).__next__)
+        service.decide(x, id=[f"{i:04}" for i in range(1600)])
+        service.reward("0000", 1.0)
         table = watching.drift(bb.ope.Log.of(log))
     z = (x[:, 0] - x[:1000, 0].mean()) / x[:1000, 0].std()
     assert table["contexts"].tolist() == [1600, 1600]
