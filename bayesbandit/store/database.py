@@ -36,7 +36,7 @@ OPEN_CONNECTIONS = 10  # that stay open
 MAX_FURTHER_CONNECTIONS = 20  # at most, while they are needed
 # keys of PostgreSQL's advisory locks: one process creates the tables, and one learns
 CREATION_LOCK = 0x62616E646975
-LEARNER_LOCK = 0x62616E646976
+LEARNER_LOCK = 0x62616E64  # and that of the schema
 _open: WeakSet[Database] = WeakSet()
 
 
@@ -269,7 +269,7 @@ class Database:
     def _lock_of_server(self) -> Iterator[bool]:
         """Lock within a transaction, which a pooler keeps in one session."""
         taken = text(
-            "SELECT pg_try_advisory_xact_lock(:key) "
+            "SELECT pg_try_advisory_xact_lock(:key, hashtext(current_schema())) "
             "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
         )
         with statement_limit(self.timeout), self._begun() as connection:

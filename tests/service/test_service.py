@@ -838,3 +838,24 @@ def test_states_are_locked_in_the_order_in_which_versions_close_them(url):
     ledger = service.log.ledger
     with ledger.database.write() as connection:
         assert list(ledger._lock(connection, ids)) == sorted(ids)
+
+
+@pytest.mark.slow
+def test_bandits_may_share_a_database_by_schemas(tmp_path):
+    """Each has a log and a learner of its own."""
+    url = fresh("postgresql", tmp_path)
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    services = []
+    for name in ("offers", "layout"):
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+        service, _ = begun(f"{url}&options=-csearch_path%3D{name}")
+        service.reward(service.decide([0.0, 0.0], id="order-1").id, 1.0)
+        services.append(service)
+    one, other = services
+    with one.log.ledger.learner() as elected:
+        assert elected
+        assert other.learn() == 1
+    assert one.learn() == 1
+    assert one.log.verify().empty
+    assert other.log.verify().empty
