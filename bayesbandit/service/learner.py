@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -77,12 +76,7 @@ class Learner:
         learned = sum(one.outcome in LEARNED for one in outcomes)
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
-        detail = {
-            "closed": len(due),
-            "learned": learned,
-            "refit": version.refit,
-            "outcomes": Counter(one.outcome for one in outcomes),
-        }
+        detail = {"closed": len(due), **version.state}
         digest = self.ledger.commit(
             before.digest, version.number, LEARN, detail, outcomes, due, data
         )

@@ -6,7 +6,6 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import batched
 from operator import itemgetter
@@ -28,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from bayesbandit.checks import Name, arm_name, integer
+from bayesbandit.checks import arm_name, integer
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.group_commit import GroupCommit
 from bayesbandit.store.records import (
@@ -73,23 +72,16 @@ def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
     decided_at: None for a decision that the log has not. Times are microseconds since 1970.
     """
     if at > now + CLOCK_TOLERANCE:
-        limit = f"in the future: it is dated {_shown(at)}, and now is {_shown(now)}"
+        limit = f"in the future, at {at / 1e6:.0f}: now is {now / 1e6:.0f}"
     elif decided_at is not None and at < decided_at - CLOCK_TOLERANCE:
-        limit = f"before its decision: it is dated {_shown(at)}, the decision {_shown(decided_at)}"
+        limit = f"before its decision, at {at / 1e6:.0f}: that was at {decided_at / 1e6:.0f}"
     else:
         return None
     return ValueError(
-        f"a reward cannot be observed {limit}; give seconds (not milliseconds) since 1970, or a "
-        f"date with its time zone; clocks may differ by {CLOCK_TOLERANCE // 10**6} seconds"
+        f"a reward cannot be observed {limit}, in seconds since 1970; give such seconds (not "
+        "milliseconds), or a date with its time zone; clocks may differ by "
+        f"{CLOCK_TOLERANCE // 10**6} seconds"
     )
-
-
-def _shown(at: int) -> str:
-    """Return microseconds since 1970 as a date; as seconds where no calendar has it."""
-    try:
-        return datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{at / 1e6:.6g} seconds"
 
 
 def _again(id_: str, value: float, before: float) -> str | Conflict:
@@ -116,10 +108,11 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
 
 
 class Snapshot(NamedTuple):
-    """The file of a bandit, of the version of this number and digest."""
+    """The file of a bandit, of the version of this number and digest. detail: of the version."""
 
     number: int
     digest: bytes
+    detail: str
     data: bytes
 
 
@@ -395,7 +388,7 @@ class Ledger:
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         column = versions.c
-        found = select(column.number, column.digest, column.snapshot).where(
+        found = select(column.number, column.digest, column.detail, column.snapshot).where(
             column.number > above, column.snapshot.is_not(None)
         )
         order = column.number if oldest else column.number.desc()
@@ -418,28 +411,6 @@ class Ledger:
         old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
         there = versions.c.snapshot.is_not(None)
         connection.execute(update(versions).where(*old, there).values(snapshot=None))
-
-    def n_closed(self) -> int:
-        """Return how many decisions versions have closed."""
-        closed = select(func.count()).where(STATE.version.is_not(None))
-        return int(self.one(closed, patient=True))
-
-    def removed(self, number: int) -> dict[Name, int]:
-        """Return the arms that were removed up to a version; for each one the last such version."""
-        column = versions.c
-        found = select(column.number, column.kind, column.detail).where(
-            column.number.between(1, number),
-            column.kind.in_((REMOVED, CHECKPOINT)),
-        )
-        gone: dict[Name, int] = {}
-        with self.database.read() as connection:
-            for row in connection.execute(found.order_by(column.number)):
-                detail = json.loads(row.detail)
-                if row.kind == CHECKPOINT:  # those before it may have gone
-                    gone |= {arm_name(arm): n for arm, n in detail["removed"]}
-                else:
-                    gone[arm_name(detail["arm"])] = row.number
-        return gone
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""

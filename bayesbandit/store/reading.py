@@ -35,7 +35,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
         raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
     if version is not None and not kept.number <= version <= ledger.newest():
         raise ValueError(f"version must be {kept.number} … {ledger.newest()}; got {version!r}")
-    return catch_up(ledger, restored(ledger, kept, parts), parts, version)
+    return catch_up(ledger, restored(kept, parts), parts, version)
 
 
 def frames(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Conflict(ValueError):
 
 @dataclass(frozen=True)
 class Stored:
-    """A decision as the log has it.
+    """A decision as the log has it, with the columns of its table.
 
     decided_at: microseconds since 1970. version: of the bandit. t: how many contexts had been
     decided before.
@@ -72,6 +72,9 @@ class Stored:
     def erased(self) -> bool:
         """Whether its context was erased: it cannot be learned or decided again."""
         return self.context == ERASED
+
+
+DECISION_COLUMNS = tuple(field.name for field in fields(Stored))
 
 
 @dataclass(frozen=True)

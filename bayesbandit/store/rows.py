@@ -20,7 +20,7 @@ from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
-from bayesbandit.store.records import Stored
+from bayesbandit.store.records import DECISION_COLUMNS, Stored
 from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
@@ -82,28 +82,27 @@ def to_bytes(values: np.ndarray) -> bytes:
 def row_of(one: Stored) -> dict[str, Any]:
     """Return the columns of a decision in its table."""
     return {
-        "id": one.id, "decided_at": one.decided_at, "arm": json.dumps(one.arm),
-        "propensity": one.propensity, "version": one.version, "t": one.t,
-        "context": one.context, "arms": json.dumps(one.arms), "row": to_bytes(one.row),
+        **vars(one),
+        "arm": json.dumps(one.arm),
+        "arms": json.dumps(one.arms),
+        "row": to_bytes(one.row),
         "probabilities": to_bytes(one.probabilities),
         "x": None if one.x is None else to_bytes(one.x),
-    }  # fmt: skip
+    }
 
 
 def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
-    known = row._mapping
+    known = {name: row._mapping[name] for name in DECISION_COLUMNS}
     try:
-        stored = Stored(
-            known["id"], known["decided_at"], known["version"], known["t"],
-            arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
-            from_bytes(known["row"]), from_bytes(known["probabilities"]),
-            None if known["x"] is None else from_bytes(known["x"]), known["context"],
-        )  # fmt: skip
-        K = len(stored.arms)
-        if len(stored.row) < TAIL + 3 * K or len(stored.probabilities) != K:
-            raise ValueError(f"it has {len(stored.row)} numbers for {K} arms")
-        return stored
+        known["arm"] = arm_named(known["arm"])
+        known["arms"] = arms_named(known["arms"])
+        for name in ("row", "probabilities", "x"):
+            known[name] = None if known[name] is None else from_bytes(known[name])
+        K = len(known["arms"])
+        if len(known["row"]) < TAIL + 3 * K or len(known["probabilities"]) != K:
+            raise ValueError(f"it has {len(known['row'])} numbers for {K} arms")
+        return Stored(**known)
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
 

@@ -221,7 +221,7 @@ class Verification:
         if row.snapshot is None:
             return made
         try:
-            there = restored(self.ledger, Snapshot(number, row.digest, row.snapshot), self.parts)
+            there = restored(Snapshot(number, row.digest, row.detail, row.snapshot), self.parts)
         except ValueError as error:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))

@@ -7,6 +7,7 @@ a function of the context, the arms, and a keyed hash of the decision's id.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, arm_name
 from bayesbandit.store.records import (
     ADDED,
     CHECKPOINT,
@@ -51,14 +52,18 @@ class Version:
     """A version of the bandit: its number, and a bandit that nobody changes.
 
     digest: of all changes up to it. removed: for each arm that was ever removed, the latest version
-    that removed it. refit: whether posterior draws were computed for this version.
+    that removed it.
     """
 
     number: int
     bandit: Bandit
     digest: bytes = b""
     removed: dict[Name, int] = field(default_factory=dict)
-    refit: bool = False
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a change stores of the version that it makes, beside its snapshot."""
+        return {"removed": [*self.removed.items()]}
 
     def advance(self, change: Change) -> Version:
         """Return the next version."""
@@ -88,8 +93,9 @@ class Version:
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
-        refits = isinstance(twin.belief, Refits) and twin.belief.refit_if_due()
-        return Version(self.number + 1, twin, b"", removed, refits)
+        if isinstance(twin.belief, Refits):
+            twin.belief.refit_if_due()
+        return Version(self.number + 1, twin, b"", removed)
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards. closed: how many decisions it closes,
@@ -198,11 +204,8 @@ def change(
     for _ in range(MAX_ATTEMPTS):
         before = current()
         made = before.advance(Change(before.number + 1, 0, kind, detail))
-        told = detail
-        data = None
-        if kind == CHECKPOINT:
-            told = {"closed": ledger.n_closed(), "removed": [*made.removed.items()]}
-            data = saved(made.bandit)
+        data = saved(made.bandit) if kind == CHECKPOINT else None
+        told = {**detail, **made.state}
         digest = ledger.commit(before.digest, made.number, kind, told, data=data)
         if digest is not None:
             return replace(made, digest=digest)
@@ -216,7 +219,7 @@ def newest(ledger: Ledger, parts: Parts, known: Version | None = None) -> Versio
     """
     last = ledger.snapshot(above=-1 if known is None else known.number)
     if last is not None:
-        known = restored(ledger, last, parts)
+        known = restored(last, parts)
     if known is None:
         raise ledger.no_bandit()
     return catch_up(ledger, known, parts)
@@ -240,12 +243,14 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
                     raise
                 said = "%s: %s; it goes on from the snapshot of version %d"
                 logger.warning(said, ledger, error, later.number)
-                version = restored(ledger, later, parts)
+                version = restored(later, parts)
                 break
     return version
 
 
-def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
+def restored(snapshot: Snapshot, parts: Parts) -> Version:
     """Load the version whose bandit a snapshot has. parts: what the file cannot hold."""
-    number, digest, data = snapshot
-    return Version(number, loaded(data, parts, number), digest, ledger.removed(number))
+    known = json.loads(snapshot.detail).get("removed", [])
+    removed = {arm_name(arm): number for arm, number in known}
+    bandit = loaded(snapshot.data, parts, snapshot.number)
+    return Version(snapshot.number, bandit, snapshot.digest, removed)

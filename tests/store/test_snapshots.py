@@ -71,25 +71,6 @@ def test_who_reads_meanwhile_misses_nothing(url):
     assert service.version == 60
 
 
-@pytest.mark.slow
-def test_what_happened_is_an_event(tmp_path):
-    """Learning says how many decisions were closed in which way, and whether it drew again."""
-    model = bb.Sampled(bb.load_model("logistic"), draws=50, refit_every=4)
-    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2, seed=0)
-    service, clock = begun(fresh("sqlite", tmp_path), bandit, default_reward=None)
-    for _ in range(4):
-        for i in range(3):
-            one = service.decide([0.0, 1.0]).id
-            if i:
-                service.reward(one, 1.0)
-        service.learn()
-    clock.now += 2 * 86_400
-    service.learn()
-    details = [change.detail for change in service.log.ledger.changes(0, 10)]
-    assert [one["outcomes"] for one in details] == [{"reward": 2}] * 4 + [{"expired": 4}]
-    assert {True, False} == {one["refit"] for one in details}
-
-
 SETTINGS = {
     "Declared": {"engine": "laplace", "half_life": 30.0},
     "Sampled": {"engine": "gibbs", "draws": 60, "refit_below": 0.4},
