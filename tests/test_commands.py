@@ -111,7 +111,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")]
 PAGES += [ROOT / "deploy" / "Dockerfile", ROOT / "deploy" / "compose.yaml", ROOT / ".ci" / "run"]
 END = r"(?:`|\||#|\n(?!\s+--)|$)"  # of a command on a page
-CALL = re.compile(r"bayesbandit (?:--part \S+ )?((?:log )?[a-z]+)\b([^`|#]*?)" + END)
+CALL = re.compile(r"bayesbandit ((?:log )?[a-z]+)\b([^`|#]*?)" + END)
 
 
 def options_of(words):
@@ -131,9 +131,3 @@ def test_pages_show_options_that_there_are():
             if known is not None:
                 shown = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)}
                 assert shown <= known, f"{page.name}: bayesbandit {words} has no {shown - known}"
-
-
-def test_a_part_is_for_commands_that_load_a_bandit():
-    found = CliRunner().invoke(app, ["--part", "policy=mine.py:P", "compare", "--data", "iris"])
-    assert found.exit_code == 2
-    assert "--part is for evaluate, serve" in " ".join(found.output.split())

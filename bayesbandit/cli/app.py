@@ -19,7 +19,6 @@ from bayesbandit.cli.train import train
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
-WITH_PARTS = ("evaluate", "serve", "learn", "train", "log", "compile")  # that take --part
 
 CHOOSE = "Which bandit?"
 LIVE = "A bandit at work"
@@ -34,27 +33,12 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def main(
-    ctx: typer.Context,
-    part: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="BAYESBANDIT_PART",
-            metavar="PART=FILE.py:NAME",
-            help="A policy, model or balance that the file of a saved bandit does not hold. May be "
-            "repeated.",
-        ),
-    ] = None,
     _: Annotated[
         bool,
         typer.Option("--version", callback=_say_version, is_eager=True, help="Say it and exit."),
     ] = False,
 ) -> None:
     """Which bandit does best on your data? And what does the paper say?"""
-    source = ctx.get_parameter_source("part")
-    is_typed = source is not None and source.name == "COMMANDLINE"
-    if is_typed and ctx.invoked_subcommand not in WITH_PARTS:
-        raise typer.BadParameter(f"--part is for {', '.join(WITH_PARTS)}")
-    ctx.obj = part
 
 
 app.command(rich_help_panel=CHOOSE)(compare)
@@ -104,7 +88,6 @@ def explain(
 
 @app.command("compile", rich_help_panel=LIVE)
 def compile_kernels(
-    ctx: typer.Context,
     bandit: Annotated[
         list[str] | None,
         typer.Option(
@@ -123,7 +106,7 @@ def compile_kernels(
 
     with clear_errors():
         for text in bandit or bandits.DEFAULT_BANDITS:
-            seconds = bandits.rehearse(bandits.rehearsed(text, ctx.obj))
+            seconds = bandits.rehearse(bandits.rehearsed(text))
             say(f"{text}: {seconds:.1f} s")
         folder, files, size = kept()
         if folder is None:

@@ -59,7 +59,6 @@ MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 REHEARSED_ARMS = ("a", "b", "c")
 REHEARSED_FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
-UNSAVED_PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
 ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
 
 
@@ -111,11 +110,6 @@ def is_saved(text: str) -> bool:
     return Path(text).suffix != ".py" and Path(text).is_file()
 
 
-def load_saved(text: str, parts: Sequence[str] | None) -> Bandit:
-    """Return the bandit of a file. parts: what --part gives."""
-    return Bandit.load(text, **parts_of(parts))
-
-
 def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
     """Raise ValueError if a bandit without an encoder does not take these columns of a log."""
     if bandit.encoder is None and len(contexts) != bandit.n_features:
@@ -123,32 +117,6 @@ def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
             f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
             f"{list(contexts)!r}. A bandit with an encoder finds its columns by name"
         )
-
-
-def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them.
-
-    texts: `PART=FILE.py:NAME`, or `model=NAME` of a model of the gallery.
-    """
-    from bayesbandit.model import load_model
-
-    found: dict[str, Any] = {}
-    for text in texts or ():
-        part, _, where = text.partition("=")
-        if part not in UNSAVED_PARTS or not where:
-            raise ValueError(f"--part takes {', '.join(UNSAVED_PARTS)}=FILE.py:NAME; got {text!r}")
-        if part in found:
-            raise ValueError(f"--part takes each part once; got {', '.join(texts or ())}")
-        file = IN_FILE.fullmatch(where)
-        if file and file[2]:
-            found[part] = _in_file(file[1], file[2])
-        elif part == "model":
-            found[part] = load_model(where)
-        else:
-            raise ValueError(f"--part {part}= must be FILE.py:NAME; got {where!r}")
-        if isinstance(found[part], type):
-            raise ValueError(f"--part {text}: it is a class; give an object, as NAME(…)")
-    return found
 
 
 def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
@@ -232,14 +200,11 @@ def rehearse(bandit: Bandit) -> float:
     return time.perf_counter() - start
 
 
-def rehearsed(text: str, parts: Sequence[str] | None) -> Bandit:
-    """Return a bandit for `rehearse`: a new one, or one like that of a file, without its encoder.
-
-    parts: what --part gives.
-    """
+def rehearsed(text: str) -> Bandit:
+    """Return a bandit for `rehearse`: a new one, or one like a saved one, without its encoder."""
     if not is_saved(text):
         return made(parse_bandit(text), REHEARSED_ARMS, REHEARSED_FEATURES, seed=0)
-    saved = load_saved(text, parts)
+    saved = Bandit.load(text)
     own = saved.spec, saved.policy, saved.balance
     return Bandit(REHEARSED_ARMS, *own, n_features=REHEARSED_FEATURES)
 

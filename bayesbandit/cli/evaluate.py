@@ -29,7 +29,6 @@ LEARNING_SHARE = 0.5  # the share of the rounds from which a policy learns
 
 
 def evaluate(
-    ctx: typer.Context,
     log: Annotated[
         str,
         typer.Argument(help="A log: Parquet, CSV or JSON lines; or the database of a service."),
@@ -73,7 +72,7 @@ def evaluate(
         check_folder(folder)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         read = partial(rounds_of, log, form, options.columns_of(column))
-        data, policies, said = judged(read, bandit or [], ctx.obj)
+        data, policies, said = judged(read, bandit or [])
         settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
         result = judge(data, policies, **settings)
         doubt = check(data)
@@ -128,15 +127,16 @@ def rounds_of(
 
 
 def judged(
-    read: Callable[[Bandit | None], Log], texts: Sequence[str], parts: Sequence[str] | None
+    read: Callable[[Bandit | None], Log], texts: Sequence[str]
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds for evaluation, the policies by name, and sentences to print.
 
-    read: gives the log, as `rounds_of`. texts: bandits, as of --bandit. parts: what --part gives.
+    read: gives the log, as `rounds_of`. texts: bandits, as of --bandit.
     """
     import numpy as np
 
-    from bayesbandit.cli.bandits import is_saved, load_saved, made, parse_bandit
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.cli.bandits import is_saved, made, parse_bandit
     from bayesbandit.ope.targets import target_of
 
     if twice := [text for text in texts if texts.count(text) > 1]:
@@ -172,7 +172,7 @@ def judged(
         bandit.update(*rounds, propensity=data.propensity[known])
         policies[named[0]] = bandit
     for text in saved:
-        bandit = load_saved(text, parts)
+        bandit = Bandit.load(text)
         policies[Path(text).name] = target_of(read(bandit)[half:], bandit)
     return later, policies, said
 

@@ -20,14 +20,11 @@ log = typer.Typer(
 
 @log.command()
 def verify(
-    ctx: typer.Context,
     log: LogUrl,
 ) -> None:
     """Compute every version again and make its decisions again; list what differs, or exit by 0."""
     with clear_errors(), begun_log(log) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        found = opened.verify(**parts_of(ctx.obj))
+        found = opened.verify()
     if len(found):
         show(found[["kind", "id", "said"]], "Violations")
         raise typer.Exit(1)
@@ -48,7 +45,6 @@ def backup(
 
 @log.command()
 def prune(
-    ctx: typer.Context,
     log: LogUrl,
 ) -> None:
     """Store a checkpoint, and delete the closed decisions and the versions that are older.
@@ -56,16 +52,13 @@ def prune(
     `replay` and `verify` begin at the checkpoint from then on. Make a backup or an export first.
     """
     with clear_errors(), begun_log(log) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        number = opened.checkpoint(**parts_of(ctx.obj))
+        number = opened.checkpoint()
         gone = opened.prune()
     say(f"Version {number} is a checkpoint; {counted(gone, 'decision')} before it deleted")
 
 
 @log.command()
 def erase(
-    ctx: typer.Context,
     log: LogUrl,
     ids: Annotated[list[str], typer.Argument(help="Ids of decisions.")],
 ) -> None:
@@ -74,9 +67,7 @@ def erase(
     The replay passes over the versions that learned them. `prune` deletes older snapshots.
     """
     with clear_errors(), begun_log(log) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        erased = opened.erase(ids, **parts_of(ctx.obj))
+        erased = opened.erase(ids)
     say(f"{counted(erased, 'context')} of {len(ids)} erased")
 
 

@@ -44,7 +44,7 @@ def report(
     """How is the bandit doing? One page: what it decides and earns, what is late, what has changed.
 
     Decisions and rewards a day, arms' shares, mean reward by week, what each arm alone would have
-    earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
+    earned, effective sample sizes, open decisions, lags, and whether rewards have changed.
     """
     with clear_errors():
         check_file(out)
@@ -116,8 +116,6 @@ def watch(
         figures["lags"] = plots.reward_lags(times, share, unit)
         said += f" Half of the rewards came within {late.median():.3g} {unit}."
     if data is not None:
-        if len(drift := watching.drift(data)):
-            tables["Contexts against the first 1,000"] = drift
         said += changed(data)
     return tables, figures, said
 

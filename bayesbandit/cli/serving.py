@@ -35,7 +35,6 @@ LogUrl = Annotated[
 
 
 def serve(
-    ctx: typer.Context,
     log: LogUrl,
     bandit: Annotated[
         Path | None,
@@ -70,7 +69,6 @@ def serve(
             import uvicorn
 
             from bayesbandit.bandit.bandit import Bandit
-            from bayesbandit.cli.bandits import parts_of
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -81,7 +79,6 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key = api_key()
-        parts = parts_of(ctx.obj)
         if bandit is None:
             if (wait, default_reward) != (None, None):
                 raise ValueError(
@@ -89,9 +86,9 @@ def serve(
                     "began"
                 )
             opened = begun_log(log)
-            service = Service.open(opened, **parts)
+            service = Service.open(opened)
         else:
-            loaded = Bandit.load(bandit, **parts)
+            loaded = Bandit.load(bandit)
             opened = DecisionLog(log)
             service = Service(loaded, opened, wait, default_reward)
         app = application(service, key, deadline=deadline)
@@ -151,7 +148,6 @@ def api_key() -> str:
 
 
 def learn(
-    ctx: typer.Context,
     log: LogUrl,
     once: Annotated[bool, typer.Option("--once", help="Learn what there is, and end.")] = False,
 ) -> None:
@@ -161,10 +157,9 @@ def learn(
     killed has lost nothing. `bayesbandit train` learns files.
     """
     with clear_errors():
-        from bayesbandit.cli.bandits import parts_of
         from bayesbandit.service.service import Service
 
-        service = Service.open(begun_log(log), **parts_of(ctx.obj))
+        service = Service.open(begun_log(log))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

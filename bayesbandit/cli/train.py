@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def train(
-    ctx: typer.Context,
     data: Annotated[
         str,
         typer.Argument(
@@ -67,7 +66,7 @@ def train(
             log = table_of(read_rounds(data, choices.get("arm"), **form))
         else:
             log = table_of(data, **form)
-        learner, roles = learner_of(bandit, ctx.obj, log, choices)
+        learner, roles = learner_of(bandit, log, choices)
         say(str(roles))
         learned = learn(
             log, learner, arm=roles.named["arm"], reward=roles.named["reward"],
@@ -80,20 +79,19 @@ def train(
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
 
 
-def learner_of(
-    text: str, parts: Sequence[str] | None, log: Log, choices: Mapping[str, Any]
-) -> tuple[Bandit, Roles]:
+def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit, Roles]:
     """Return the bandit that is to learn a log, and the roles of the log's columns.
 
     text: a saved bandit, or a new one, which gets the arms of the log and an encoder of its
     contexts. choices: the columns that --column names, by role.
     """
-    from bayesbandit.cli.bandits import check_contexts, is_saved, load_saved, made, parse_bandit
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.cli.bandits import check_contexts, is_saved, made, parse_bandit
     from bayesbandit.scale.learning import arms_in
     from bayesbandit.tables.encoder import Encoder
 
     if is_saved(text):
-        learner = load_saved(text, parts)
+        learner = Bandit.load(text)
         if learner.encoder is not None and (named := [*choices["drop"], *choices["keep"]]):
             raise ValueError(
                 f"--column …={named[0]}: the bandit's encoder says which columns are contexts"
@@ -101,8 +99,6 @@ def learner_of(
         roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
-    if parts:
-        raise ValueError(f"--part {parts[0]} is for a saved bandit; got --bandit {text}")
     if Path(text).suffix == ".npz":
         raise FileNotFoundError(f"there is no file {text} (--bandit)")
     new = parse_bandit(text)

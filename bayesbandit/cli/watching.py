@@ -1,22 +1,17 @@
-"""What a log's decisions show for the report, as tables: by day and week, how closed, contexts."""
+"""What a log's decisions show for the report, as tables: by day and week, and how closed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from bayesbandit.checks import Name
-from bayesbandit.ope import Log
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.reading import OPEN_STATE
 from bayesbandit.store.records import INACTIVE
 
 COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status"]
-REFERENCE_CONTEXTS = 1000  # contexts with which later ones are compared
-# a standard deviation below this share of the largest value is a rounding error
-RELATIVE_ROUNDING = 1e-12
 OTHER_ARMS = "all others"
 DAYS_PER_YEAR = pd.Timedelta(days=366)
 
@@ -78,30 +73,6 @@ def closed(rows: pd.DataFrame) -> pd.DataFrame:
         "decisions": found["size"], "oldest_hours": hours, "share": found["size"] / len(rows)
     }  # fmt: skip
     return pd.DataFrame(table).rename_axis("status").reset_index()
-
-
-def drift(data: Log) -> pd.DataFrame:
-    """Return how the numbers of contexts differ from those of the first 1,000 contexts.
-
-    If arms have features, they are those of the chosen arms. mean_shift, sd_ratio: mean and
-    standard deviation in units of the first ones; 0 and 1 where nothing has changed.
-    """
-    x = data.x
-    first = x[:REFERENCE_CONTEXTS]
-    sd = first.std(axis=0)
-    constant = sd <= RELATIVE_ROUNDING * np.abs(first).max(axis=0)
-    scale = np.where(constant, 1.0, sd)
-    shift = (x.mean(axis=0) - first.mean(axis=0)) / scale
-    spread = x.std(axis=0) / scale
-    same = constant & (shift**2 + spread**2 <= RELATIVE_ROUNDING)
-    return pd.DataFrame(
-        {
-            "column": list(data.features),
-            "contexts": len(x),
-            "mean_shift": shift,
-            "sd_ratio": np.where(same, 1.0, spread),
-        }
-    )
 
 
 def monday(at: pd.Series) -> pd.Series:

@@ -375,7 +375,6 @@ def test_the_command_line_learns_files(tmp_path):
         (command, "Missing option '--bandit'"),
         (["learn"], "Missing option '--log'"),
         ([*command, "--bandit", "BLTS", "--once"], "No such option: --once"),
-        (["--part", "model=ridge", *command, "--bandit", "BLTS"], "is for a saved bandit"),
         ([*command, "--bandit", "lost.npz"], "there is no file lost.npz"),
         (
             [*command, "--bandit", str(out), "--column", "drop=id"],

@@ -153,25 +153,6 @@ def test_it_says_whether_rewards_have_changed(shared, tmp_path):
     assert 150 < int(found[1]) < 230
 
 
-def test_drift_is_in_units_of_the_first_contexts(tmp_path):
-    """A column that never changes has not drifted."""
-    from bayesbandit.cli import watching
-
-    rng = np.random.default_rng(0)
-    x = np.column_stack([rng.normal(size=1600), np.full(1600, 0.1)])
-    x[1000:, 0] = 5.0 + 2.0 * rng.normal(size=600)
-    bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), n_features=2, seed=0)
-    with bb.DecisionLog(f"sqlite:///{tmp_path}/drift.db") as log:
-        service = bb.Service(bandit, log, clock=iter(range(10**9, 2 * 10**9)).__next__)
-        service.decide(x, id=[f"{i:04}" for i in range(1600)])
-        service.reward("0000", 1.0)
-        table = watching.drift(bb.ope.Log.of(log))
-    z = (x[:, 0] - x[:1000, 0].mean()) / x[:1000, 0].std()
-    assert table["contexts"].tolist() == [1600, 1600]
-    assert table["mean_shift"].to_numpy() == pytest.approx([z.mean(), 0.0], abs=1e-9)
-    assert table["sd_ratio"].to_numpy() == pytest.approx([z.std(), 1.0])
-
-
 @pytest.mark.parametrize("command", ["report", "learn", "serve"])
 def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
     monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 20)

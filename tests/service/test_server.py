@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
@@ -18,7 +16,6 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
-from bayesbandit.cli.bandits import parts_of
 from bayesbandit.service.messages import Asked
 from bayesbandit.service.server import Server
 from tests.service.servers import KEY, command, serving
@@ -408,51 +405,6 @@ def test_it_does_not_begin_without_what_it_needs(tmp_path, words, key, said, mon
     found = CliRunner().invoke(app, ["serve", "--log", f"sqlite:///{tmp_path}/l.db", *words])
     assert found.exit_code == 2
     assert said in " ".join(found.output.split())
-
-
-OWN = """
-import bayesbandit as bb
-
-def alpha(t):
-    return 1.0 + 1.0 / (1 + t)
-
-POLICY = bb.Thompson(alpha)
-"""
-
-
-@pytest.mark.slow
-def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
-    """A server in one process, and a learner in another."""
-    (tmp_path / "mine.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
-    code = "import runpy, bayesbandit as bb; own = runpy.run_path('mine.py')['POLICY']; "
-    code += "bb.Bandit(['a', 'b'], bb.Ridge(), own, n_features=2).save('own.npz')"
-    assert subprocess.run([sys.executable, "-c", code], check=True).returncode == 0
-    url, own = f"sqlite:///{tmp_path}/own.db", {"BAYESBANDIT_PART": "policy=mine.py:POLICY"}
-    with serving(url, "--bandit", "own.npz", **own) as client:
-        one = decided(client)["id"]
-        client.post("/reward", json={"id": one, "value": 1.0})
-        learner = command("learn", "--log", url, "--once", **own)
-        assert "1 reward learned" in learner.communicate(timeout=60)[0]
-    bare = command("learn", "--log", url, "--once").communicate(timeout=60)[0]
-    assert "policy=" in bare
-    for wrong, said in (
-        ("policy=mine.py", "FILE.py:NAME"),
-        ("policy=mine.py:NONE", "has no object 'NONE'"),
-        ("alpha=mine.py:POLICY", "policy, model, balance=FILE.py:NAME; got 'alpha="),
-        ("policy=bb.py:POLICY", "there is no file"),
-    ):
-        words = "--part", wrong, "learn", "--log", url
-        found = command(*words).communicate(timeout=60)[0]
-        assert said in " ".join(found.split())
-
-
-def test_a_model_of_a_file_is_any_object(tmp_path):
-    """A declared model with its settings, or one that no file holds."""
-    (tmp_path / "mine.py").write_text("import bayesbandit as bb\nMODEL = bb.Ridge(3.0)\n")
-    assert parts_of([f"model={tmp_path}/mine.py:MODEL"])["model"] == bb.Ridge(3.0)
-    with pytest.raises(ValueError, match=r"has no object 'OTHER'"):
-        parts_of([f"model={tmp_path}/mine.py:OTHER"])
 
 
 def test_a_bandit_without_features_decides(tmp_path):
