@@ -6,17 +6,15 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import BeliefModel, Mergeable, Postponable, needed
-from bayesbandit.checks import Arms, Contexts, Name
-from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy, Thompson
+from bayesbandit.beliefs.base import Mergeable, Postponable, needed
+from bayesbandit.checks import Contexts, Name
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.source import table_of
 from bayesbandit.tables.dates import moments
@@ -25,20 +23,12 @@ from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import numbers, whole
-from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
 WHEN = "parts of a log are put together"
-
-
-class BanditSettings(TypedDict, total=False):
-    """Settings of a new `Bandit`."""
-
-    seed: int | np.random.SeedSequence
-    history: int | None
 
 
 @dataclass(frozen=True)
@@ -60,20 +50,15 @@ class Columns:
 
 def learn(
     source: object,
-    model: RewardModel | BeliefModel | Bandit,
-    policy: Policy | None = None,
-    balance: Balance | None = None,
+    bandit: Bandit,
     *,
     arm: Name = "arm",
     reward: Name = "reward",
     propensity: Name | None = None,
     time: Name | None = None,
     features: Sequence[Name] | None = None,
-    arms: Arms | None = None,
-    encoder: Encoder | None = None,
-    **settings: Unpack[BanditSettings],
 ) -> Bandit:
-    """Return a bandit that has learned a log of any size.
+    """Return a copy of a bandit that has learned a log of any size.
 
     The log is learned in partitions, which may be on many machines. Only sums leave them, and add
     up in a tree. The bandit is that of one `Bandit.update` with all rows in their order, to
@@ -85,40 +70,31 @@ def learn(
         dask.dataframe; or Parquet files, which Dask reads: a path, a folder, a pattern as
         "log/*.parquet", or an address as "s3://…"; or the path of a CSV file or of JSON lines,
         which is read whole.
-    model: the reward model of a new bandit; or a bandit, as bb.BLTS(arms, d), that has learned
-        before or not. A copy of it learns. Its policy, balance, arms, encoder and settings stay.
-    policy, balance, encoder, settings: those of a new bandit: see `Bandit`. Without a policy, it is
-        `Thompson()`.
+    bandit: a new one, as bb.BLTS(arms, d), or one that has learned before.
     arm, reward, propensity: names of columns. Without a propensity, it is "propensity" if there is
         such a column. Inverse propensity weights need it.
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
         half-life with clock="time".
     features: the columns of the contexts, in order. Without it, those of the encoder, or all other
         columns, which must then be numbers.
-    arms: the arms' names, or a number. Without it, they are looked up in the log first.
 
     Raise ValueError for a row that cannot be learned, with the number of its partition; for an
     empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or
     whose belief keeps no sums, as one by draws.
     """
+    if not isinstance(bandit, Bandit):
+        raise TypeError(
+            "a bandit learns the log, as bb.BLTS(arms, n_features) or "
+            f"bb.Bandit(arms, model, n_features=d); got {checks.shown(bandit)}"
+        )
     table = table_of(source)
-    own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
-    if isinstance(model, Bandit):
-        if given := [name for name, value in own.items() if value is not None]:
-            raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
-        bandit = model.copy()
-        encoder = model.encoder
+    encoder = bandit.encoder
     columns = _columns(list(table.columns), arm, reward, propensity, time, features, encoder)
-    if not isinstance(model, Bandit):
-        names = arms_in(table, arm) if arms is None else arms
-        policy = policy or Thompson()
-        d = None if encoder else len(columns.features)
-        bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
     learned = reduced(table, columns.all, partial(_taught, empty, columns), _together)
     if not learned.history.total:
         raise ValueError("a log needs at least one round; got none")
-    return _join(bandit, learned)
+    return _join(bandit.copy(), learned)
 
 
 def _columns(
