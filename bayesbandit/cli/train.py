@@ -92,10 +92,10 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
 
     if is_saved(text):
         learner = Bandit.load(text)
-        if learner.encoder is not None and (named := [*choices["drop"], *choices["keep"]]):
-            raise ValueError(
-                f"--column …={named[0]}: the bandit's encoder says which columns are contexts"
-            )
+        named = {"drop": choices["drop"], "context": choices["keep"]}
+        if learner.encoder is not None and any(named.values()):
+            said = options.said_of(named)
+            raise ValueError(f"{said}: the bandit's encoder says which columns are contexts")
         roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
