@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
-from fastapi import FastAPI, HTTPException, Request, Response, Security
+from fastapi import FastAPI, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -95,11 +95,8 @@ def application(
         add("/healthz", server.health)
         add("/readyz", with_deadline(server.ready))
         add("/metrics", server.measure, response_class=Response)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Conflict, _wrong)
-    app.add_exception_handler(ValueError, _wrong)
-    app.add_exception_handler(TypeError, _wrong)
-    app.add_exception_handler(OSError, _unavailable)
+    for kind in (RequestValidationError, ValueError, TypeError, OSError):
+        app.add_exception_handler(kind, _refused)
     return app
 
 
@@ -160,17 +157,14 @@ class Server:
         status = self.service.reward(rewarded.id, rewarded.value, at=rewarded.time)
         self.metrics.rewards.labels(status).inc()
         if status == UNKNOWN:
-            raise HTTPException(
-                404, f"the log has no decision {rewarded.id!r}: the reward is kept, and not learned"
+            raise NoDecision(
+                f"the log has no decision {rewarded.id!r}: the reward is kept, and not learned"
             )
         return Came(id=rewarded.id, status=status)
 
     def activate(self, shown: Shown) -> None:
         """Store that a decision was shown."""
-        try:
-            self.service.activate(shown.id)
-        except NoDecision as error:
-            raise HTTPException(404, str(error)) from error
+        self.service.activate(shown.id)
 
     async def health(self) -> Health:
         """Say that the process is alive, whatever the log does. It needs no key."""
@@ -218,28 +212,25 @@ class Server:
         self.service.log.close()
 
 
-def _invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that the schema refuses."""
-    assert isinstance(error, RequestValidationError)
-    first, *more = error.errors()
-    if first["type"] == "json_invalid":
-        said = first.get("ctx", {}).get("error", "it cannot be read")
-        return _problem(400, f"the body is not JSON: {said}")
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    said = f"{place or 'the body'}: {first['msg']}"
-    return _problem(422, said + (f"; and {len(more)} more" if more else ""))
-
-
-def _wrong(request: Request, error: Exception) -> Response:
-    return _problem(409 if isinstance(error, Conflict) else 422, str(error))
-
-
-def _unavailable(request: Request, error: Exception) -> Response:
-    logger.error("%s", error)
-    return _problem(503, UNAVAILABLE)
-
-
-def _problem(status: int, said: str) -> Response:
+def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request that cannot be done by a status and a sentence."""
+    status, said = 422, str(error)
+    match error:
+        case RequestValidationError():
+            first, *more = error.errors()
+            place = ".".join(str(part) for part in first["loc"] if part != "body")
+            said = f"{place or 'the body'}: {first['msg']}"
+            said += f"; and {len(more)} more" if more else ""
+            if first["type"] == "json_invalid":
+                why = first.get("ctx", {}).get("error", "it cannot be read")
+                status, said = 400, f"the body is not JSON: {why}"
+        case NoDecision():
+            status = 404
+        case Conflict():
+            status = 409
+        case OSError():
+            logger.error("%s", error)
+            status, said = 503, UNAVAILABLE
     text = said if len(said) <= MAX_SENTENCE_LENGTH else said[:MAX_SENTENCE_LENGTH] + "…"
     safe = text.encode("utf-8", "backslashreplace").decode()
     headers = {"Retry-After": "1"} if status == 503 else None
