@@ -173,7 +173,7 @@ class Verification:
                 self.check_outcomes(last, closed, outcomes)
             else:
                 last = None
-            last = self.compared(self.computed(last, row, outcomes), row)
+            last = self.following(last, row, outcomes)
             readable = readable or last is not None
             self.check_decisions(last, made, row)
             before = row
@@ -203,21 +203,18 @@ class Verification:
             said = "the snapshot of version 0 is not there"
             self.add("snapshot", 0, "a snapshot", "none", said)
 
-    def computed(
+    def following(
         self, last: Version | None, row: Row[Any], outcomes: Sequence[Outcome]
     ) -> Version | None:
-        """Return the version after a change; None if it cannot be computed, as the first one."""
-        if row.kind == STARTED:
-            return None
-        with self.noting("version", row.number, "a change"), suppress(Erased):
-            change = change_of(row, outcomes)
-            if last is not None and row.number == last.number + 1:
-                return last.advance(change)
-        return None
-
-    def compared(self, made: Version | None, row: Row[Any]) -> Version | None:
-        """Return this version, as it was made or as its snapshot has it, after comparing both."""
+        """Return the version of a change, as it is computed from the last one, or as its snapshot
+        has it, after comparing both; None if it cannot be known."""
         number = row.number
+        made = None
+        if row.kind != STARTED:
+            with self.noting("version", number, "a change"), suppress(Erased):
+                change = change_of(row, outcomes)
+                if last is not None and number == last.number + 1:
+                    made = last.advance(change)
         if row.snapshot is None:
             return made
         try:
@@ -226,12 +223,10 @@ class Verification:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))
             return made
-        if made is None:
-            return there
-        if saved(made.bandit) != saved(there.bandit):
+        if made is not None and saved(made.bandit) != saved(there.bandit):
             said = f"the snapshot of version {number} is not what was learned"
             self.add("snapshot", number, "what was learned", "another bandit", said)
-        return made
+        return made or there
 
     def check_outcomes(
         self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
@@ -285,8 +280,8 @@ class Verification:
             if first.arms != bandit.arms:
                 raise ValueError(f"the arms of version {version.number} are {list(bandit.arms)}")
             among = None if first.available == first.arms else first.available
-            x = decision_of(layout_of(bandit, first.arms), some).x
-            contexts = _contexts(bandit, some, x)
+            numbers = x = decision_of(layout_of(bandit, first.arms), some).x
+            contexts = _contexts(bandit, some, numbers)
             if bandit.of_arms:
                 x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
             seeds = seeds_of(self.secret, [one.id for one in some])
@@ -303,21 +298,21 @@ class Verification:
         p = again.probabilities
         logged = np.array([one.probabilities for one in some])
         rows = np.array([one.row for one in some])
-        told = _alike(np.asarray(again.propensity), [one.propensity for one in some]) & _alike(
-            p, logged
-        )
+        right = _alike(np.asarray(again.propensity), [one.propensity for one in some])
+        right &= _alike(p, logged)
         arms = [one.arm for one in some]
+        same = [name == arm for name, arm in zip(names, arms, strict=True)]
         said = f"version {version.number} decides otherwise"
         how = "the context is not the numbers by which was decided"
         compared = (
-            ("arm", np.equal(names, arms, dtype=object), names, arms, said),
-            ("propensity", told, p, logged, said),
+            ("arm", same, names, arms, said),
+            ("propensity", right, p, logged, said),
             ("moments", _alike(again.rows, rows), again.rows, rows, said),
-            ("context", _alike(contexts, x), [one.context for one in some], x, how),
+            ("context", _alike(contexts, numbers), [one.context for one in some], numbers, how),
         )
         for i, one in enumerate(some):
-            for kind, right, expected, found, sentence in compared:
-                if not right[i]:
+            for kind, agree, expected, found, sentence in compared:
+                if not agree[i]:
                     self.add(kind, one.id, _plain(expected[i]), _plain(found[i]), sentence)
                     break
 
