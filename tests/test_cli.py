@@ -215,7 +215,6 @@ def test_reproduce_alone_lists_the_studies():
 
 
 def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch, tmp_path):
-    monkeypatch.setattr(reproduce, "PAPER_PACKAGE", "bayesbandit-nobody")
     monkeypatch.setattr("bayesbandit.runtime.plugins.entry_points", lambda group: [])
     result = run("reproduce")
     assert result.exit_code == 0

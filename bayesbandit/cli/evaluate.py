@@ -228,15 +228,14 @@ def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.Da
     names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
     if not names:
         return "No policy has an interval: the table says why."
-    proved = best.policy
-    top = max(names, key=lambda name: names[name].value) if proved is None else proved
+    top = best.policy
+    if top is None:  # an arm may be 0
+        top = max(names, key=lambda name: names[name].value)
     row = result.simultaneous().loc[top]
-    value = f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round"
-    if proved is not None:
-        said = f"{top} earns more than every other policy: {value}."
-    else:
+    said = f"{top} earns more than every other policy: "
+    if best.policy is None:
         said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
-        said += f"{value}."
+    said += f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round."
     gaps = tables.get(DIFFERENCES)
     if top != LOGGED_POLICY and gaps is not None:
         columns = ["difference", "low_all", "high_all"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from bayesbandit.experiments.study import Study
 
 ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
-PAPER_PACKAGE = "bayesbandit-studies"
 PAPER_MISSING = (
     "The paper's studies are not installed: in a clone of bayesbandit's repository, `uv sync` or "
     "`pip install ./studies` installs them."
@@ -72,9 +70,8 @@ def load(name: str) -> Study:
     from bayesbandit.experiments.study import Study
 
     if name not in (known := plugins("studies")):
-        there = f"; there are {', '.join(known)}" if known else ""
-        hint = "" if paper_installed() else f". {PAPER_MISSING}"
-        raise ValueError(f"unknown study {name!r}{there}{hint}")
+        there = f"; there are {', '.join(known)}" if known else f". {PAPER_MISSING}"
+        raise ValueError(f"unknown study {name!r}{there}")
     offered = plugin("studies", name)
     if not isinstance(offered, Study):
         raise refused("studies", name, offered, "a bb.Study")
@@ -94,17 +91,8 @@ def list_studies() -> None:
                 warn(f"{name} is left out: {said(error)}")
     if rows:
         show(pd.DataFrame(rows), "Studies")
-    if not paper_installed():
+    else:
         say(PAPER_MISSING)
-
-
-def paper_installed() -> bool:
-    """Return whether the package of the paper's studies is installed."""
-    try:
-        distribution(PAPER_PACKAGE)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 @contextmanager

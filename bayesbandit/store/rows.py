@@ -10,7 +10,7 @@ from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
@@ -109,17 +109,12 @@ def stored_of(row: Row[Any]) -> Stored:
 
 def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     """Return each of n contexts as JSON, as it was given: a dict, a row of a table, or numbers."""
-    import sys
-
-    pandas = sys.modules.get("pandas")
     if x is None or (isinstance(x, np.ndarray) and x.size == 0):
         return [None] * n
     if isinstance(x, np.ndarray):
         x = x.tolist()
-    elif pandas is not None and isinstance(x, pandas.Series):
-        x = dict(x.items())
-    elif not isinstance(x, list | dict) and isinstance(x, Table):
-        x = _records(x)
+    elif not isinstance(x, list | Mapping):
+        x = _records(x) if isinstance(x, Table) else dict(cast("Any", x).items())  # of a Series
     if one:
         return [text_of(x)]
     assert isinstance(x, Sequence)
