@@ -85,7 +85,7 @@ def learn(
     if not isinstance(bandit, Bandit):
         raise TypeError(
             "a bandit learns the log, as bb.BLTS(arms, n_features) or "
-            f"bb.Bandit(arms, model, n_features=d); got {checks.shown(bandit)}"
+            f"bb.Bandit(arms, model, policy, n_features=d); got {checks.shown(bandit)}"
         )
     table = table_of(source)
     encoder = bandit.encoder
