@@ -215,7 +215,6 @@ def test_reproduce_alone_lists_the_studies():
 
 
 def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch, tmp_path):
-    monkeypatch.setattr(reproduce, "PAPER_PACKAGE", "bayesbandit-nobody")
     monkeypatch.setattr("bayesbandit.runtime.plugins.entry_points", lambda group: [])
     result = run("reproduce")
     assert result.exit_code == 0
@@ -366,7 +365,7 @@ def customers(n=120):
 
 @pytest.mark.slow
 def test_columns_and_what_became_of_them(tmp_path):
-    """Identifiers and dates are left out with a warning, unless told otherwise; `columns.md`."""
+    """Identifiers and dates are left out with a warning, unless told otherwise; `table.md`."""
     customers().to_csv(tmp_path / "mine.csv", index=False)
     told = ["compare", "--csv", tmp_path / "mine.csv", "--target", "label", "--bandit", "LinGreedy",
             "--replications", 1, "--out", tmp_path]  # fmt: skip
@@ -376,7 +375,7 @@ def test_columns_and_what_became_of_them(tmp_path):
     assert "mine: left out 'customer_id' (an identifier" in warned
     assert "'since' (dates)" in warned
     assert "country=DE, country=FR, country=IT" in " ".join(result.output.split())
-    text = " ".join((tmp_path / "compare" / "columns.md").read_text().split())
+    text = " ".join((tmp_path / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | an identifier" in text
     assert "| country | levels | country=DE, country=FR, country=IT |" in text
     result = run(
@@ -384,7 +383,7 @@ def test_columns_and_what_became_of_them(tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr
-    text = " ".join((tmp_path / "other" / "compare" / "columns.md").read_text().split())
+    text = " ".join((tmp_path / "other" / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | dropped |" in text
     assert "| since | date | since |" in text
 
@@ -559,7 +558,7 @@ def test_a_parquet_file_is_compared_like_a_csv_file(tmp_path):
     ("text", "said"),
     [
         ("BLTS(clip=0.1, clip=0.2)", "clip is given twice"),
-        ("BLTS(seed=3)", r"BLTS\(seed=3\): each replication has its own seed, by --seed"),
+        ("BLTS(seed=3)", r"BLTS\(seed=3\): each replication has a seed of its own"),
     ],
 )
 def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):

@@ -128,7 +128,7 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
     arm = rng.integers(14, size=600)
     frame = pd.DataFrame({"item_id": arm, "click": rng.integers(2, size=600), "pscore": 1 / 14})
     frame.to_csv(tmp_path / "log.csv")
-    result = run("evaluate", tmp_path / "log.csv", "--bandit", "13", "--out", tmp_path)
+    result = run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Of 14 arms the 10 most chosen are judged" in said(result)
     page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")

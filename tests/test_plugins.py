@@ -165,27 +165,6 @@ def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
 
 
 @pytest.mark.slow
-def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
-    """A line on stderr for each one that is left out; the others are there."""
-    gallery = tmp_path / "gallery"
-    gallery.mkdir()
-    (gallery / "mine.py").write_text(FILES["fp_ok"].replace("def offered", "def mine"))
-    monkeypatch.setattr("bayesbandit.declaring.gallery.own_folder", lambda: gallery)
-    result, _ = run("models")
-    assert result.exit_code == 0
-    listed, lines = result.stdout, result.stderr.splitlines()
-    assert "offered" in listed
-    assert "mine" in listed
-    for name in (*ODD, "both", "number"):
-        assert f" {name} " not in listed
-        (line,) = [line for line in lines if line.startswith(f"Warning: {name} is left out: ")]
-        assert "first-package 1.0" in line
-        assert WHY.get(name, "") in line
-    (line,) = [line for line in lines if line.startswith("Warning: mine is ")]
-    assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
-
-
-@pytest.mark.slow
 def test_the_list_of_studies_goes_on(packages):
     result, text = run("reproduce")
     assert result.exit_code == 0
@@ -205,7 +184,7 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     result, text = run("reproduce", "fails", "--out", tmp_path)
     assert result.exit_code == (0 if part is None else 1)
     if part is not None:
-        assert f"`{part}` of the study 'fails' failed: LookupError: no {part}" in text
+        assert f"the study 'fails' failed: LookupError: no {part}" in text
     assert ("its results are kept in" in text) == (part not in ("environments", None))
     assert (tmp_path / "fails" / "results.parquet").exists() == (part != "environments")
     assert (tmp_path / "fails" / "table.csv").exists() == (part is None)

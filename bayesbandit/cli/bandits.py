@@ -11,9 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -61,7 +59,6 @@ MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 REHEARSED_ARMS = ("a", "b", "c")
 REHEARSED_FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
-UNSAVED_PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
 ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
 
 
@@ -76,39 +73,41 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     if is_saved(text):
         raise ValueError(f"{text} is a saved bandit, and a new one is needed, as LinTS(alpha=0.5)")
     name, settings = parse(text)
+    label = text.strip()
+    file = IN_FILE.fullmatch(name)
     if name in BANDITS:
-        return text.strip(), _preset(text, name, settings)
-    if file := IN_FILE.fullmatch(name):
-        path = Path(file[1]).expanduser().resolve()
-        if file[2] is None or isinstance(_in_file(path, file[2]), Declaration):
-            return _model(text, name, settings)
-        return text.strip().replace(name, file[2], 1), _player(settings, file[2], str(path))
-    if name in plugins("players"):
-        return text.strip(), _player(settings, name)
-    if name in list_models() or running(name) is not None:
-        return _model(text, name, settings)
-    known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
-    raise ValueError(
-        f"unknown bandit {name!r}; there are {known}; the models of `bayesbandit models`; and "
-        "FILE.py:NAME"
-    )
+        hides("players", name, "the preset of bayesbandit")
+        factory = partial(BANDITS[name], **settings)
+        try:
+            factory(2, 1)
+        except TypeError as error:
+            raise ValueError(f"{text}: {error}") from error
+        return label, factory
+    player = None
+    if file and file[2] and not isinstance(_in_file(file[1], file[2]), Declaration):
+        player = NamedPlayer(file[2], str(Path(file[1]).expanduser().resolve()))
+    elif not file and name in plugins("players"):
+        player = NamedPlayer(name)
+    if player is not None:
+        player.load()  # errors come before the run
+        return label.replace(name, player.name, 1), partial(player, **settings)
+    if not file and name not in list_models() and running(name) is None:
+        known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
+        raise ValueError(
+            f"unknown bandit {name!r}; there are {known}; the models of `bayesbandit models`; and "
+            "FILE.py:NAME"
+        )
+    from bayesbandit.model import load_model
 
-
-def _player(settings: dict[str, Any], *named: str) -> Factory:
-    """Return the factory of a `NamedPlayer`, which is loaded now: errors come before the run."""
-    player = NamedPlayer(*named)
-    player.load()
-    return partial(player, **settings)
+    if unknown := sorted(set(settings) - set(MODEL_SETTINGS)):
+        allowed = ", ".join(MODEL_SETTINGS)
+        raise ValueError(f"{text}: unknown setting {unknown[0]!r}; there are {allowed}")
+    return label.replace(name, load_model(name).name, 1), partial(play_model, name, **settings)
 
 
 def is_saved(text: str) -> bool:
     """Return whether --bandit names a file that is no file of Python."""
     return Path(text).suffix != ".py" and Path(text).is_file()
-
-
-def load_saved(text: str, parts: Sequence[str] | None) -> Bandit:
-    """Return the bandit of a file. parts: what --part gives."""
-    return Bandit.load(text, **parts_of(parts))
 
 
 def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
@@ -118,32 +117,6 @@ def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
             f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
             f"{list(contexts)!r}. A bandit with an encoder finds its columns by name"
         )
-
-
-def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them.
-
-    texts: `PART=FILE.py:NAME`, or `model=NAME` of a model of the gallery.
-    """
-    found: dict[str, Any] = {}
-    for text in texts or ():
-        part, _, where = text.partition("=")
-        if part not in UNSAVED_PARTS or not where:
-            raise ValueError(f"--part takes {', '.join(UNSAVED_PARTS)}=FILE.py:NAME; got {text!r}")
-        if part in found:
-            raise ValueError(f"--part takes each part once; got {', '.join(texts or ())}")
-        file = IN_FILE.fullmatch(where)
-        if file is None or file[2] is None:
-            if part != "model":
-                raise ValueError(f"--part {part}= must be FILE.py:NAME; got {where!r}")
-            from bayesbandit.model import load_model
-
-            found[part] = load_model(where)
-            continue
-        found[part] = _in_file(Path(file[1]), file[2])
-        if isinstance(found[part], type):
-            raise ValueError(f"--part {text}: it is a class; give an object, as {file[2]}(…)")
-    return found
 
 
 def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
@@ -164,39 +137,17 @@ def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
     return bandit
 
 
-def _preset(text: str, name: str, settings: dict[str, Any]) -> Factory:
-    """Return the factory of a preset; raise ValueError for settings that it does not take."""
-    hides("players", name, "the preset of bayesbandit")
-    factory = partial(BANDITS[name], **settings)
-    try:
-        factory(2, 1)
-    except TypeError as error:
-        raise ValueError(f"{text}: {error}") from error
-    return factory
-
-
-def _model(text: str, where: str, settings: dict[str, Any]) -> tuple[str, Factory]:
-    """Return the label and the factory of a reward model by its name or file."""
-    from bayesbandit.model import load_model
-
-    if unknown := set(settings) - set(MODEL_SETTINGS):
-        allowed = ", ".join(MODEL_SETTINGS)
-        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
-    label = text.strip().replace(where, load_model(where).name, 1)
-    return label, partial(play_model, where, **settings)
-
-
-def _in_file(path: Path, name: str) -> Any:
+def _in_file(file: str, name: str) -> Any:
     """Return the object of a file by its name: a reward model, or what can be called."""
+    path = Path(file).expanduser().resolve()
     module = module_of(path, FROM_FILE)
-    if name in vars(module):
-        return vars(module)[name]
+    known = vars(module)
+    if name in known:
+        return known[name]
     own = [
-        key
-        for key, value in vars(module).items()
-        if isinstance(value, Declaration)
-        or (callable(value) and value.__module__ == module.__name__)
-    ]
+        key for key, value in known.items()
+        if isinstance(value, Declaration) or getattr(value, "__module__", "") == module.__name__
+    ]  # fmt: skip
     raise ValueError(f"{path} has no object {name!r}; it has {', '.join(own) or 'none'}")
 
 
@@ -222,62 +173,40 @@ def play_model(
     return Bandit(arms, learning, policy, n_features=n_features, encoder=encoder, seed=seed)
 
 
-def like(saved: Bandit) -> Factory:
-    """Return a factory of new bandits with a saved one's model, policy and balance."""
-
-    def make(arms: Arms, n_features: int, seed: Seed = 0, **settings: Any) -> Bandit:
-        parts = saved.spec, saved.policy, saved.balance
-        return Bandit(arms, *parts, n_features=n_features, seed=seed, **settings)
-
-    return make
-
-
-def model_of(factory: Factory) -> str | None:
-    """Return the reward model that a factory of `parse_bandit` plays; None if it plays none."""
-    if isinstance(factory, partial) and factory.func is play_model:
-        return str(factory.args[0])
-    return None
-
-
-def rehearse(named: tuple[str, Factory]) -> float:
-    """Call the methods that a program calls, with one context and a batch, and serve a few rounds
-    by a log, where SQLAlchemy is installed; return the seconds.
+def rehearse(bandit: Bandit) -> float:
+    """Call the methods that a program calls, with one context and a batch, and what a service
+    calls; return the seconds.
 
     A reward model is fitted, too: a few rewards only weight its draws.
     """
+    from bayesbandit.store import versions
+
     start = time.perf_counter()
-    bandit = made(named, REHEARSED_ARMS, REHEARSED_FEATURES, seed=0)
+    versions.rehearse(bandit)
+    arms = list(bandit.arms)
+    n = len(arms)
+    contexts = np.random.default_rng(0).normal(size=(n, bandit.n_features))
     for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
-        contexts = np.random.default_rng(0).normal(size=(len(REHEARSED_ARMS), REHEARSED_FEATURES))
         for x in (contexts[0], contexts):
             decision = bandit.choose(x)
             _ = decision.propensity, decision.probabilities
-            bandit.observe(decision, value if x.ndim == 1 else np.full(len(x), value))
-        n = len(contexts)
-        bandit.update(contexts, list(REHEARSED_ARMS), np.full(n, value), np.full(n, 0.5))
-        bandit.choose(contexts[0], arms=REHEARSED_ARMS[:2])
+            bandit.observe(decision, value if x.ndim == 1 else np.full(n, value))
+        bandit.update(contexts, arms, np.full(n, value), np.full(n, 0.5))
+        bandit.choose(contexts[0], arms=arms[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
     bandit.belief.predict(contexts)
-    if model_of(named[1]) is not None:
-        bandit.posterior(REHEARSED_ARMS[0])
-    if find_spec("sqlalchemy") is not None:
-        _serve(made(named, REHEARSED_ARMS, REHEARSED_FEATURES, seed=0))
+    if isinstance(bandit.model, Declaration):
+        bandit.posterior(arms[0])
     return time.perf_counter() - start
 
 
-def _serve(bandit: Bandit) -> None:
-    """Decide, take rewards and learn as `serve` and `learn` do: they call kernels of their own."""
-    from bayesbandit.service.service import Service
-    from bayesbandit.store.log import DecisionLog
-
-    contexts = np.zeros((len(REHEARSED_ARMS), REHEARSED_FEATURES))
-    with TemporaryDirectory() as folder, DecisionLog(f"sqlite:///{folder}/log.db") as log:
-        service = Service(bandit, log)
-        for _ in range(2):  # the second time with a version that was learned
-            made = [service.decide(contexts[0]), *service.decide(contexts)]
-            service.reward([str(one.id) for one in made], [1.0] * len(made))
-            service.learn()
-        service.snapshot()
+def rehearsed(text: str) -> Bandit:
+    """Return a bandit for `rehearse`: a new one, or one like a saved one, without its encoder."""
+    if not is_saved(text):
+        return made(parse_bandit(text), REHEARSED_ARMS, REHEARSED_FEATURES, seed=0)
+    saved = Bandit.load(text)
+    own = saved.spec, saved.policy, saved.balance
+    return Bandit(REHEARSED_ARMS, *own, n_features=REHEARSED_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -291,7 +220,7 @@ class NamedPlayer(fingerprints.Deferred):
     file: str = ""
 
     def load(self) -> Factory:
-        found = _in_file(Path(self.file), self.name) if self.file else plugin("players", self.name)
+        found = _in_file(self.file, self.name) if self.file else plugin("players", self.name)
         if callable(found):
             return cast(Factory, found)
         if not self.file:
@@ -319,7 +248,7 @@ def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
                 f"two bandits are named {label!r}, and results are by name: rename one"
             )
         if isinstance(factory, partial) and "seed" in factory.keywords:
-            raise ValueError(f"{label}: each replication has its own seed, by --seed")
+            raise ValueError(f"{label}: each replication has a seed of its own")
         found[label] = factory
     return found
 

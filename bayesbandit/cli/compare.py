@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesbandit.cli import options
-from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
+from bayesbandit.cli.output import check_folder, clear_errors, counted, save, say, show, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,21 +21,30 @@ def compare(
     data: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel=options.DATA,
             metavar="NAME",
             help="A bundled set: iris, wine, breast_cancer or digits. May be repeated.",
         ),
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A CSV or Parquet file."),
+        typer.Option(rich_help_panel=options.DATA, metavar="FILE", help="A CSV or Parquet file."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column of --csv to predict."),
+        typer.Option(
+            rich_help_panel=options.DATA,
+            metavar="COLUMN",
+            help="The column of --csv to predict.",
+        ),
     ] = None,
     openml: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name or number at OpenML."),
+        typer.Option(
+            rich_help_panel=options.DATA,
+            metavar="NAME",
+            help="A name or number at OpenML.",
+        ),
     ] = None,
     column: options.DataColumn = None,
     sep: options.Sep = None,
@@ -44,15 +53,17 @@ def compare(
     bandit: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel=options.BANDITS,
             help="Who plays: a preset; a model of the gallery, FILE.py or FILE.py:NAME; or a class "
             "or function (arms, n_features, seed), FILE.py:NAME. Each with settings if any: "
-            '"BLTS(alpha=0.5, clip=0.05)". May be repeated.'
+            '"BLTS(alpha=0.5, clip=0.05)". May be repeated.',
         ),
     ] = None,
     tune: Annotated[
         bool,
         typer.Option(
             "--tune",
+            rich_help_panel=options.BANDITS,
             help="Choose each bandit's alpha and ridge on half of the streams, and show the other "
             "half.",
         ),
@@ -65,7 +76,6 @@ def compare(
         int | None,
         typer.Option(min=1, help="Rounds; all rows if less."),
     ] = None,
-    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     out: options.Out = Path("runs"),
 ) -> None:
@@ -80,7 +90,7 @@ def compare(
 
     from bayesbandit import evaluation, plots
     from bayesbandit.cli.bandits import DEFAULT_BANDITS, parse_bandits
-    from bayesbandit.cli.data import columns_by_title, data_sets
+    from bayesbandit.cli.data import data_sets
     from bayesbandit.cli.tuning import play_tuned
     from bayesbandit.experiments.experiment import Experiment
 
@@ -89,7 +99,7 @@ def compare(
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         columns = options.columns_of_data_set(column)
         sets = data_sets(data or [], csv, target, openml or [], columns, form)
-        tables = columns_by_title(sets)
+        tables = {f"{one.name}: what became of its columns": one.encoder.summary() for one in sets}
         for title in tables if csv is not None or openml else ():
             show(tables[title].head(MAX_SHOWN_COLUMNS), title)
         folder = out / "compare"
@@ -97,12 +107,12 @@ def compare(
         choices: dict[str, pd.DataFrame] = {}
         if tune:
             results, chosen = play_tuned(
-                sets, bandit or DEFAULT_BANDITS, horizon, replications, seed, jobs, folder
+                sets, bandit or DEFAULT_BANDITS, horizon, replications, jobs, folder
             )
             half = f"Settings chosen on {replications // 2} of {replications} streams"
             choices = {half: chosen} if len(chosen) else {}
         else:
-            experiment = Experiment(sets, bandits, horizon, replications, seed)
+            experiment = Experiment(sets, bandits, horizon, replications)
             results = experiment.run(jobs, folder)
     if results["replication"].nunique() == 1:
         warn(
@@ -113,7 +123,7 @@ def compare(
     titled = choices | {"Ranking": ranking, "Every data set": summary}
     normalised = None
     if len(sets) <= plots.MANY:
-        beside = evaluation.baselines(sets, horizon, seed)
+        beside = evaluation.baselines(sets, horizon)
         titled["Beside the bandits: normalised regret"] = beside
         every = pd.concat([summary, beside])
         normalised = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")
@@ -123,10 +133,9 @@ def compare(
     if normalised is not None:
         show(normalised, "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
-    say(*(told := verdict(ranking)))
-    answer = "".join(part if isinstance(part, str) else part[0] for part in told)
+    say(answer := verdict(ranking))
     title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
-    save(folder, summary, titled, figures, tables, title=title, answer=answer)
+    save(folder, summary, titled | tables, figures, title=title, answer=answer)
 
 
 def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
@@ -140,37 +149,23 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     return figures
 
 
-def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
-    """Return the result of a ranking as a sentence, in texts or (text, style)."""
-    best, *tied = winners(ranking)
-    reward = f"mean reward {best.mean_reward:.3f} a round"
-    if tied:
-        names = " and ".join(bandit.bandit for bandit in (best, *tied))
-        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
-    name = best.bandit, "bold"
-    if len(ranking) == 1:
-        return [name, f": {reward}."]
-    if best.wins == best.losses == 0:
-        return ["Least regret, but no significant difference: ", name, f", {reward}."]
-    return [
-        "Best on this data: ",
-        name,
-        f", {reward}; it beats the others "
-        f"significantly {times(best.wins)} and loses {times(best.losses)} "
-        "(p < .05 each, uncorrected).",
-    ]
-
-
-def times(n: int) -> str:
-    """Return "once" or "n times"."""
-    return "once" if n == 1 else f"{n:,} times"
-
-
-def winners(ranking: pd.DataFrame) -> list[Any]:
-    """Return the rows of the best bandit and of those that tie with it, up to rounding errors."""
+def verdict(ranking: pd.DataFrame) -> str:
+    """Return the result of a ranking as a sentence. Bandits tie up to rounding errors."""
     import numpy as np
 
-    first = ranking.iloc[0]
+    best = ranking.iloc[0]
     keys = ["normalised_regret", "mean_rank"]
-    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
-    return [*ranking[same].itertuples()]
+    same = np.isclose(ranking[keys], best[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
+    name = " and ".join(ranking["bandit"][same])
+    reward = f"mean reward {best['mean_reward']:.3f} a round"
+    if same.sum() > 1:
+        return f"None is best on this data: {name} tie, {reward}."
+    if len(ranking) == 1:
+        return f"{name}: {reward}."
+    if best["wins"] == best["losses"] == 0:
+        return f"Least regret, but no significant difference: {name}, {reward}."
+    wins, losses = (counted(int(best[key]), "time") for key in ("wins", "losses"))
+    return (
+        f"Best on this data: {name}, {reward}; it beats the others significantly {wins} and loses "
+        f"{losses} (p < .05 each, uncorrected)."
+    )

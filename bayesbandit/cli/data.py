@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayesbandit import environments as rooms
 from bayesbandit.cli.options import said_of
 from bayesbandit.tables.files import read, stem_of
 from bayesbandit.tables.roles import signs_of_a_log
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def data_sets(
@@ -29,15 +26,17 @@ def data_sets(
     --openml by role. form: sep, decimal and dates, by which --csv is read.
     Raise ValueError for options that do not fit together.
     """
-    own = [f"--target {target}"] if target is not None else []
-    own += [f"--{option} {value}" for option, value in form.items() if value is not None]
     rewards = {role: columns[role] for role in ("reward", "cost") if columns[role]}
-    own += [said_of(rewards)] if rewards else []
-    if csv is None and own:
-        raise ValueError(f"{own[0]} needs --csv, the file that it is about")
     choices = {"drop": columns["drop"], "keep": columns["context"]}
-    if csv is None and not openml and any(choices.values()):
-        raise ValueError(f"{said_of(columns)} needs --csv or --openml, whose column it is")
+    if csv is None:
+        own = {"target": target, **form}
+        for option, value in own.items():
+            if value is not None:
+                raise ValueError(f"--{option} {value} needs --csv, the file that it is about")
+        if rewards:
+            raise ValueError(f"{said_of(rewards)} needs --csv, the file that it is about")
+        if not openml and any(choices.values()):
+            raise ValueError(f"{said_of(columns)} needs --csv or --openml, whose column it is")
     sets: list[Any] = []
     for name in data:
         if Path(name).is_file():
@@ -56,45 +55,32 @@ def _of_file(
     choices: Mapping[str, Sequence[str]],
     form: Mapping[str, str | None],
 ) -> Any:
-    """Return the data set of a file, with a class to predict or what each arm pays."""
-    if (target is not None) + len(rewards) != 1:
-        asked = [*(["--target"] if target else []), *(f"--column {role}=…" for role in rewards)]
+    """Return the data set of a file, with a class to predict or what each arm pays.
+
+    Raise ValueError for the log of a bandit, which lacks the rewards of the arms not chosen.
+    """
+    asked = [*(["--target"] if target else []), *(f"--column {role}=…" for role in rewards)]
+    if len(asked) != 1:
         raise ValueError(
             "--csv needs --target, the column to predict, or --column reward=NAME or cost=NAME for "
             "each arm" + (f"; got {' and '.join(asked)}" if asked else "")
         )
-    texts = [] if target is None else [target]
+    texts = [target] if target else []
     table = read(csv, text=texts, **form)
-    name = stem_of(csv)
-    named = {*texts, *choices["drop"], *choices["keep"]}
-    named.update(*rewards.values())
+    named = {name for each in (texts, *choices.values(), *rewards.values()) for name in each}
     classes = table[target].dropna().unique() if target in table else ()
     signs = [sign for sign in signs_of_a_log(table.columns, classes) if sign not in named]
     if signs:
+        arm = f" --column arm={target}" if target else ""
         kept = " ".join(f"--column context={sign}" for sign in signs)
         raise ValueError(
-            _is_log(csv, f"by its columns {', '.join(map(str, signs))}", target)
-            + f". If it is a data set, {kept} uses these columns"
+            f"{csv} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
+            f"`bayesbandit evaluate {csv}` says what policies would have earned (with{arm} "
+            "--column reward=… --column propensity=…, where the names do not tell). If it is a "
+            f"data set, {kept} uses these columns"
         )
-    if target is not None:
+    name = stem_of(csv)
+    if target:
         return rooms.from_frame(table, target, name, **choices)
     rewarded, costs = rewards.get("reward", ()), rewards.get("cost", ())
     return rooms.KnownRewards(table, rewarded, name, costs=costs, **choices)
-
-
-def _is_log(path: Path, why: str, target: str | None) -> str:
-    """Return the sentence that sends a log to `evaluate`.
-
-    A log does not have the rewards of the other arms, which `compare` needs.
-    """
-    arm = "" if target is None else f" --column arm={target}"
-    return (
-        f"{path} looks like the log of a bandit, {why}: `bayesbandit evaluate {path}` says what "
-        f"policies would have earned (with{arm} --column reward=… --column propensity=…, where the "
-        "names do not tell)"
-    )
-
-
-def columns_by_title(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
-    """Return a table for each data set, by title, of how its columns are used."""
-    return {f"{data.name}: what became of its columns": data.encoder.summary() for data in sets}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,6 @@ LEARNING_SHARE = 0.5  # the share of the rounds from which a policy learns
 
 
 def evaluate(
-    ctx: typer.Context,
     log: Annotated[
         str,
         typer.Argument(help="A log: Parquet, CSV or JSON lines; or the database of a service."),
@@ -40,9 +40,10 @@ def evaluate(
     bandit: Annotated[
         list[str] | None,
         typer.Option(
+            rich_help_panel=options.BANDITS,
             help='Who is judged: a new bandit, as of `compare`: "LinTS(alpha=.25)", which learns '
-            "the first half and is judged on the second; the file of a saved one; or an arm. The "
-            "logged policy and the ten arms most chosen are judged, too. May be repeated."
+            "the first half and is judged on the second; or the file of a saved one. The logged "
+            "policy and the ten arms most chosen are judged, too. May be repeated.",
         ),
     ] = None,
     missing: Annotated[
@@ -69,9 +70,9 @@ def evaluate(
 
         folder = out / "evaluate"
         check_folder(folder)
-        form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates}
-        read = reader(log, form, options.columns_of(column))
-        data, policies, said = judged(read, bandit or [], ctx.obj)
+        form = {"sep": sep, "decimal": decimal, "dates": dates}
+        read = partial(rounds_of, log, form, options.columns_of(column))
+        data, policies, said = judged(read, bandit or [])
         settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
         result = judge(data, policies, **settings)
         doubt = check(data)
@@ -102,10 +103,10 @@ def evaluate(
     save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *said]))
 
 
-def reader(
-    log: str, form: dict[str, Any], columns: dict[str, Any]
-) -> Callable[[Bandit | None], Log]:
-    """Return a function that reads a log, with contexts as a saved bandit takes them.
+def rounds_of(
+    log: str, form: Mapping[str, Any], columns: Mapping[str, Any], bandit: Bandit | None
+) -> Log:
+    """Return a log, with contexts as a saved bandit takes them; None: as numbers.
 
     log: a file, or the address of a service's database, whose contexts are as they are.
     """
@@ -114,74 +115,64 @@ def reader(
     from bayesbandit.ope.logs.files import read_rounds
 
     if "://" in log:
-        with begun_log(log, "default") as opened:
-            stored = Log.of(opened)
-        return lambda bandit: stored
-    whole = read_log(log, **form, **columns)
-
-    def read(bandit: Bandit | None) -> Log:
-        if bandit is None:
-            return whole
-        if bandit.encoder is not None:
-            return read_log(log, encoder=bandit.encoder, **form, **columns)
-        contexts = [] if whole.roles is None else [*whole.roles.contexts]
-        check_contexts(bandit, contexts)
-        return Log.of(read_rounds(log, columns.get("arm"), **form), **columns | {"x": contexts})
-
-    return read
+        with begun_log(log) as opened:
+            return Log.of(opened)
+    encoder = None if bandit is None else bandit.encoder
+    if bandit is None or encoder is not None:
+        return read_log(log, encoder=encoder, **form, **columns)
+    roles = read_log(log, **form, **columns).roles
+    contexts = [] if roles is None else [*roles.contexts]
+    check_contexts(bandit, contexts)
+    return Log.of(read_rounds(log, columns.get("arm"), **form), **columns, x=contexts)
 
 
 def judged(
-    read: Callable[[Bandit | None], Log], texts: list[str], parts: list[str] | None
+    read: Callable[[Bandit | None], Log], texts: Sequence[str]
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds for evaluation, the policies by name, and sentences to print.
 
-    read: gives the log, as of `reader`. texts: arms and bandits, as of --bandit. parts: what --part
-    gives.
+    read: gives the log, as `rounds_of`. texts: bandits, as of --bandit.
     """
     import numpy as np
 
-    from bayesbandit.cli.bandits import is_saved, load_saved, made, parse_bandit
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.cli.bandits import is_saved, made, parse_bandit
     from bayesbandit.ope.targets import target_of
 
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise ValueError(f"--bandit {twice[0]} is given more than once")
     data = read(None)
-    named = {*texts} & {*map(str, data.arms)}
-    saved = [text for text in texts if text not in named and is_saved(text)]
+    saved = [text for text in texts if is_saved(text)]
     try:
-        new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
+        new = [parse_bandit(text) for text in texts if text not in saved]
     except ValueError as error:
         raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
-    half = round(LEARNING_SHARE * len(data)) if new else 0
     said = [str(data.roles)] if data.roles is not None else []
-    first = data[: half or None]
+    half = round(LEARNING_SHARE * len(data)) if new else 0
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
-    most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:MAX_ARMS]}
-    judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]
-    names = [LOGGED_POLICY, *map(str, judged_arms), *(label for label, _ in new)]
+    most = np.argsort(-count, kind="stable")[:MAX_ARMS]
+    arms = [data.arms[k] for k in sorted(most)]
+    names = [LOGGED_POLICY, *map(str, arms), *(label for label, _ in new)]
     names += [Path(text).name for text in saved]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two policies are named {twice[0]!r}: rename one")
-    policies: dict[Any, Any] = {LOGGED_POLICY: None} | {arm: arm for arm in judged_arms}
+    policies: dict[Any, Any] = {LOGGED_POLICY: None} | {arm: arm for arm in arms}
     if len(data.arms) > MAX_ARMS:
-        said.append(
-            f"Of {len(data.arms)} arms the {MAX_ARMS} most chosen are judged, and those named."
-        )
-    for label, factory in new:
-        bandit = made((label, factory), data.arms, n_features=data.x.shape[1])
-        i = np.flatnonzero(~np.isnan(first.reward))
-        bandit.update(first.x[i], first.arm[i], first.reward[i], propensity=first.propensity[i])
-        policies[label] = bandit
+        said.append(f"Of {len(data.arms)} arms the {MAX_ARMS} most chosen are judged.")
     if new:
-        n = len(data)
         said.append(
             f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
-            f"rounds {half + 1:,} to {n:,}."
+            f"rounds {half + 1:,} to {len(data):,}."
         )
+    known = np.flatnonzero(~np.isnan(data.reward[:half]))
+    for named in new:
+        bandit = made(named, data.arms, n_features=data.x.shape[1])
+        rounds = data.x[known], data.arm[known], data.reward[known]
+        bandit.update(*rounds, propensity=data.propensity[known])
+        policies[named[0]] = bandit
     for text in saved:
-        bandit = load_saved(text, parts)
+        bandit = Bandit.load(text)
         policies[Path(text).name] = target_of(read(bandit)[half:], bandit)
     return later, policies, said
 
@@ -237,15 +228,14 @@ def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.Da
     names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
     if not names:
         return "No policy has an interval: the table says why."
-    proved = best.policy
-    top = max(names, key=lambda name: names[name].value) if proved is None else proved
+    top = best.policy
+    if top is None:  # an arm may be 0
+        top = max(names, key=lambda name: names[name].value)
     row = result.simultaneous().loc[top]
-    value = f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round"
-    if proved is not None:
-        said = f"{top} earns more than every other policy: {value}."
-    else:
+    said = f"{top} earns more than every other policy: "
+    if best.policy is None:
         said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
-        said += f"{value}."
+    said += f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round."
     gaps = tables.get(DIFFERENCES)
     if top != LOGGED_POLICY and gaps is not None:
         columns = ["difference", "low_all", "high_all"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
-from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
+from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
 log = typer.Typer(
@@ -20,15 +20,11 @@ log = typer.Typer(
 
 @log.command()
 def verify(
-    ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
 ) -> None:
     """Compute every version again and make its decisions again; list what differs, or exit by 0."""
-    with clear_errors(), begun_log(log, name) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        found = opened.verify(**parts_of(ctx.obj))
+    with clear_errors(), begun_log(log) as opened:
+        found = opened.verify()
     if len(found):
         show(found[["kind", "id", "said"]], "Violations")
         raise typer.Exit(1)
@@ -41,7 +37,7 @@ def backup(
     out: Annotated[Path, typer.Argument(help="The copy, a new file of SQLite.")],
 ) -> None:
     """Copy the whole database, as it is at one moment, to a file. Processes may go on meanwhile."""
-    with clear_errors(), begun_log(log, None) as opened:
+    with clear_errors(), begun_log(log) as opened:
         check_file(out)
         opened.backup(out)
     say(f"All of it is in {out}")
@@ -49,37 +45,29 @@ def backup(
 
 @log.command()
 def prune(
-    ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
 ) -> None:
     """Store a checkpoint, and delete the closed decisions and the versions that are older.
 
     `replay` and `verify` begin at the checkpoint from then on. Make a backup or an export first.
     """
-    with clear_errors(), begun_log(log, name) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        number = opened.checkpoint(**parts_of(ctx.obj))
+    with clear_errors(), begun_log(log) as opened:
+        number = opened.checkpoint()
         gone = opened.prune()
     say(f"Version {number} is a checkpoint; {counted(gone, 'decision')} before it deleted")
 
 
 @log.command()
 def erase(
-    ctx: typer.Context,
     log: LogUrl,
     ids: Annotated[list[str], typer.Argument(help="Ids of decisions.")],
-    name: BanditName = "default",
 ) -> None:
     """Erase the contexts of decisions, as of a person who asks for it.
 
     The replay passes over the versions that learned them. `prune` deletes older snapshots.
     """
-    with clear_errors(), begun_log(log, name) as opened:
-        from bayesbandit.cli.bandits import parts_of
-
-        erased = opened.erase(ids, **parts_of(ctx.obj))
+    with clear_errors(), begun_log(log) as opened:
+        erased = opened.erase(ids)
     say(f"{counted(erased, 'context')} of {len(ids)} erased")
 
 
@@ -87,14 +75,13 @@ def erase(
 def export(
     log: LogUrl,
     out: Annotated[Path, typer.Argument(help="A file: .csv, or .parquet.")],
-    name: BanditName = "default",
 ) -> None:
     """Write a row for each decision to a CSV or Parquet file."""
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")
         check_file(out)
-        with begun_log(log, name) as opened:
+        with begun_log(log) as opened:
             whole = opened.frame()
         for column in ("arms", "probabilities", "mean", "sd", "x"):
             whole[column] = [list(one) for one in whole[column]]

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from bayesbandit.runtime.addresses import hidden
-
-LOG_LEVELS = {  # of the loggers whose records become lines
-    "bayesbandit": logging.INFO,
-    "uvicorn": logging.WARNING,
-    "py.warnings": logging.WARNING,
-}
 
 
 class Lines(logging.Formatter):
@@ -27,22 +19,15 @@ class Lines(logging.Formatter):
         return hidden(f"{at.replace('+00:00', 'Z')} {record.levelname} {said}{trace}")
 
 
-@contextmanager
-def lines() -> Iterator[logging.Logger]:
-    """Send records and warnings to stderr as lines; yield the logger of the toolkit."""
+def lines() -> logging.Logger:
+    """Send warnings of the process, and all that the toolkit says, to stderr as lines.
+
+    Return the logger of the toolkit.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(Lines())
-    loggers = {name: logging.getLogger(name) for name in LOG_LEVELS}
-    before = {name: (one.handlers, one.level, one.propagate) for name, one in loggers.items()}
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
-    for name, logger in loggers.items():
-        logger.handlers = [handler]
-        logger.setLevel(LOG_LEVELS[name])
-        logger.propagate = False
-    try:
-        yield loggers["bayesbandit"]
-    finally:
-        logging.captureWarnings(False)
-        for name, logger in loggers.items():
-            logger.handlers, level, logger.propagate = before[name]
-            logger.setLevel(level)
+    logger = logging.getLogger("bayesbandit")
+    logger.setLevel(logging.INFO)
+    return logger

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperGroup
 
 from bayesbandit.runtime.addresses import hidden, shown
 from bayesbandit.tables.roles import DEFAULTS, PROBABILITY_PREFIX, ROLES
 
-PANELS = {  # of the help, with their options
-    "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),
-    "Bandits": ("bandit", "tune"),
-    "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
-}
+DATA = "Data"  # panels of the help
+BANDITS = "Bandits"
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
 ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
 ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
@@ -28,6 +25,7 @@ BESIDE_ROLES = (
 LogColumn = Annotated[
     list[str] | None,
     typer.Option(
+        rich_help_panel=DATA,
         metavar="ROLE=NAME",
         help="The column of a role, where its name does not tell: reward=clicked. Roles are "
         f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES} Without it "
@@ -38,6 +36,7 @@ LogColumn = Annotated[
 DataColumn = Annotated[
     list[str] | None,
     typer.Option(
+        rich_help_panel=DATA,
         metavar="ROLE=NAME",
         help="A column of --csv or --openml: reward=mail, what the arm “mail” pays, one for each "
         f"arm; cost=mail, what it costs; {BESIDE_ROLES}",
@@ -45,22 +44,30 @@ DataColumn = Annotated[
 ]
 Sep = Annotated[
     str | None,
-    typer.Option(help="The separator of a CSV file, as ';'. Default: a comma; a tab for .tsv."),
+    typer.Option(
+        rich_help_panel=DATA,
+        help="The separator of a CSV file, as ';'. Default: a comma; a tab for .tsv.",
+    ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="The decimal mark of a CSV file, '.' or ','. Default: '.'."),
+    typer.Option(
+        rich_help_panel=DATA,
+        help="The decimal mark of a CSV file, '.' or ','. Default: '.'.",
+    ),
 ]
 Dates = Annotated[
     str | None,
-    typer.Option(help="The format of a CSV file's dates, as '%d/%m/%Y'."),
+    typer.Option(
+        rich_help_panel=DATA,
+        help="The format of a CSV file's dates, as '%d/%m/%Y'.",
+    ),
 ]
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[
     Path,
     typer.Option(help="Folder for results; a run found there goes on."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
 
 @runtime_checkable
@@ -68,17 +75,6 @@ class UsageError(Protocol):
     """An error of a command line."""
 
     message: str
-
-
-class Command(TyperCommand):
-    """A command whose help has panels."""
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        panels = {option: panel for panel, options in PANELS.items() for option in options}
-        for one in self.params:
-            if isinstance(one, TyperOption):
-                one.rich_help_panel = panels.get(one.name or "")
 
 
 class Commands(TyperGroup):
@@ -101,25 +97,24 @@ class Commands(TyperGroup):
 
 def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"drop": [], "keep": []}
     each: dict[str | int, str] = {}
-    listed: dict[str, list[str]] = {role: [] for role in ROLES_OF_SEVERAL_COLUMNS}
     for role, column in _pairs(texts):
         arm = role.removeprefix(PROBABILITY_PREFIX)
-        if role in found or (arm != role and _name(arm) in each):
-            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
+        key = int(arm) if arm.isdecimal() else arm
         if role in ROLES_OF_SEVERAL_COLUMNS:
-            listed[role].append(column)
+            found["keep" if role == "context" else role].append(column)
+        elif role in found or (arm != role and key in each):
+            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
         elif role in ROLES:
             found[role] = column
         elif arm and arm != role:
-            each[_name(arm)] = column
+            each[key] = column
         else:
             raise ValueError(
                 f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY_PREFIX}ARM; "
                 f"got {role!r}"
             )
-    found |= {"drop": listed["drop"], "keep": listed["context"]}
     return found | ({"probabilities": each} if each else {})
 
 
@@ -147,7 +142,3 @@ def _pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
             raise ValueError(f"--column takes ROLE=NAME, as reward=clicked; got {text!r}")
         pairs.append((role, column))
     return pairs
-
-
-def _name(text: str) -> str | int:
-    return int(text) if text.isdecimal() else text

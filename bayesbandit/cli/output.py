@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,37 +55,43 @@ def save(
     table: pd.DataFrame,
     titled: dict[str, pd.DataFrame],
     figures: dict[str, Figure],
-    columns: dict[str, pd.DataFrame] | None = None,
     *,
     title: str,
     answer: str,
 ) -> None:
     """Write a run's table.csv, table.md, pictures and report.html to a folder that has run.json.
 
-    report.html has all tables, pictures and the answer. columns.md is written if `columns` has
-    tables.
+    report.html has all tables, pictures and the answer.
     """
+    from bayesbandit import evaluation
     from bayesbandit.evaluation.page import page
+    from bayesbandit.evaluation.text import escaped
 
-    columns = columns or {}
-    pictures = {}
+    pictures = {name: (figure.get_suptitle() or name, png(figure))
+                for name, figure in figures.items()}  # fmt: skip
     with clear_errors():
-        with replacing(folder / "table.csv") as beside:
-            without_formulas(table).to_csv(beside, index=False)
-        with replacing(folder / "table.md") as beside:
-            beside.write_text(_markdown(titled), encoding="utf-8")
-        if columns:
-            with replacing(folder / "columns.md") as beside:
-                beside.write_text(_markdown(columns), encoding="utf-8")
-        for name, figure in figures.items():
-            with replacing(folder / f"{name}.png") as beside:
-                figure.savefig(beside, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
-            pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        with replacing(folder / "report.html") as beside:
-            html = page(title, answer, pictures, titled | columns, record)
-            beside.write_text(html, encoding="utf-8")
+        parts = (
+            f"## {escaped(heading)}\n\n{evaluation.markdown(frame)}\n"
+            for heading, frame in titled.items()
+        )
+        files = {
+            "table.csv": without_formulas(table).to_csv(index=False).encode(),
+            "table.md": "\n".join(parts).encode(),
+            **{f"{name}.png": content for name, (_, content) in pictures.items()},
+            "report.html": page(title, answer, pictures, titled, record).encode(),
+        }
+        for name, content in files.items():
+            with replacing(folder / name) as beside:
+                beside.write_bytes(content)
     say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
+    return file.getvalue()
 
 
 def check_folder(folder: Path) -> None:
@@ -121,16 +128,6 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
         if column.dtype.kind == "O":  # texts, categories and mixed columns
             found.isetitem(place, [safe(value) for value in column])
     return found
-
-
-def _markdown(titled: dict[str, pd.DataFrame]) -> str:
-    """Return tables under their headings, as Markdown."""
-    from bayesbandit import evaluation
-    from bayesbandit.evaluation.text import escaped
-
-    return "\n".join(
-        f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
-    )
 
 
 def say(*parts: str | tuple[str, str]) -> None:

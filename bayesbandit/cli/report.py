@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterator
 from importlib.metadata import version
-from io import BytesIO
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.output import PNG_SOFTWARE, check_file, clear_errors, counted, say
-from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
+from bayesbandit.cli.output import check_file, clear_errors, counted, png, say
+from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -22,16 +20,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from bayesbandit.beliefs.drift_test import EProcess
     from bayesbandit.checks import Name
     from bayesbandit.ope import Log
-    from bayesbandit.service.watching import Watch
     from bayesbandit.store.log import DecisionLog
-    from bayesbandit.store.reading import Chunk
 
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
+REWARDS_AT_ONCE = 10_000  # of which the evidence takes account
 MAX_POINTS = 1000  # of a curve
 SHORTEST_LAG = 1e-6  # that is drawn, since the axis is logarithmic
 VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")
@@ -40,7 +36,6 @@ QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 def report(
     log: LogUrl,
-    name: BanditName = "default",
     out: Annotated[Path, typer.Option(help="The page, a file.")] = Path("report.html"),
     since: Annotated[
         str | None, typer.Option(help='Decisions from then on, as "2026-11-01"; UTC.')
@@ -49,15 +44,15 @@ def report(
     """How is the bandit doing? One page: what it decides and earns, what is late, what has changed.
 
     Decisions and rewards a day, arms' shares, mean reward by week, what each arm alone would have
-    earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
+    earned, effective sample sizes, open decisions, lags, and whether rewards have changed.
     """
     with clear_errors():
         check_file(out)
-        with begun_log(log, name) as opened:
+        with begun_log(log) as opened:
             tables, figures, answer = watch(opened, since)
             begun = opened.ledger.begun()
             record = {
-                "log": opened.ledger.database.shown, "name": opened.name,
+                "log": opened.ledger.database.shown,
                 "since": since,
                 "counts": opened.counts(), "bandit": begun.policy,
                 "arms at the beginning": begun.arms,
@@ -65,7 +60,7 @@ def report(
             }  # fmt: skip
         from bayesbandit.evaluation.page import page
 
-        pictures = {name: (figure.get_suptitle(), _png(figure)) for name, figure in figures.items()}
+        pictures = {name: (figure.get_suptitle(), png(figure)) for name, figure in figures.items()}
         with replacing(out) as beside:
             html = page("A bandit at work", answer, pictures, tables, record)
             beside.write_text(html, encoding="utf-8")
@@ -74,62 +69,42 @@ def report(
 
 
 def watch(
-    log: DecisionLog, since: str | None = None, until: str | None = None
+    log: DecisionLog, since: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Figure], str]:
     """Return the tables and pictures of a log by their titles and names, and what it comes to."""
     import numpy as np
     import pandas as pd
 
-    from bayesbandit.beliefs.drift_test import EProcess
+    from bayesbandit.cli import watching
     from bayesbandit.evaluation.text import HOURS_IN, unit_of
     from bayesbandit.ope import Log
-    from bayesbandit.ope.logs.stored import AT_ONCE, of_chunks
     from bayesbandit.plots import service as plots
-    from bayesbandit.service.watching import Watch
-    from bayesbandit.store.reading import chunks
-    from bayesbandit.store.rows import to_microseconds
 
-    seen = Watch(log.ledger.begun())
-    have_features = False  # the arms
-
-    def watched() -> Iterator[Chunk]:
-        nonlocal have_features
-        for chunk in chunks(
-            log.ledger, to_microseconds(since, "since"), to_microseconds(until, "until"), AT_ONCE
-        ):
-            seen.add(chunk)
-            have_features = chunk.decisions[0].x is not None
-            yield chunk
-
-    parts, is_open = of_chunks(log, watched())
-    if not seen.parts:
-        raise ValueError(f"{log} has no decision in this time")
-    never = np.isnan(parts["reward"]) & ~is_open
-    evidence = EProcess()
-    data = None
-    if len(is_open) > 1 and not np.isnan(parts["reward"]).all():
-        data = Log.made(parts)
-        there = ~np.isnan(data.reward)
-        arm = np.zeros(len(data)) if have_features else data.arm
-        evidence.add(data.x[there], arm[there], data.reward[there])
-    most = seen.most_taken(MAX_ARMS_SHOWN)
-    weeks_table = by_week(seen, data, never)
+    rows = watching.decisions_of(log, since)
+    is_known = len(rows) > 1 and rows["reward"].notna().any()
+    data = Log.of(log, since=since) if is_known else None
+    most = rows["arm"].value_counts().index[:MAX_ARMS_SHOWN].tolist()
+    weeks = by_week(rows, data)
     figures = {
-        "counts": plots.daily(seen.by_day(), "a day", "Decisions and rewards a day"),
+        "counts": plots.daily(watching.by_day(rows), "a day", "Decisions and rewards a day"),
         "shares": plots.daily(
-            seen.shares(most), "share of decisions", "Arms' shares of a day's decisions", top=1.03
+            watching.shares(rows, most), "share of decisions",
+            "Arms' shares of a day's decisions", top=1.03,
         ),
-        "values": plots.weekly_values(weeks_table),
-    }
-    values = [{"policy": LOGGED_POLICY, **value(data, None, never)}]
-    values += [{"policy": str(arm), **value(data, arm, never)} for arm in most]
+        "values": plots.weekly_values(weeks),
+    }  # fmt: skip
+    lost = int(rows["lost"].sum())
+    values = [
+        {"policy": LOGGED_POLICY if arm is None else str(arm), **value(data, arm, lost)}
+        for arm in (None, *most)
+    ]
     tables = {
-        "By week": weeks_table.assign(week=weeks_table["week"].dt.strftime("%Y-%m-%d")),
+        "By week": weeks.assign(week=weeks["week"].dt.strftime("%Y-%m-%d")),
         "What each arm alone would have earned": pd.DataFrame(values),
-        "How decisions were closed": seen.closed(),
+        "How decisions were closed": watching.closed(rows),
     }
-    said = verdict(seen, weeks_table)
-    lags = seen.rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
+    said = verdict(rows, weeks)
+    lags = rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
     if len(lags):
         unit = unit_of(lags.median())
         late = lags / HOURS_IN[unit]
@@ -140,29 +115,27 @@ def watch(
         times = late.clip(SHORTEST_LAG).quantile(share).to_numpy()
         figures["lags"] = plots.reward_lags(times, share, unit)
         said += f" Half of the rewards came within {late.median():.3g} {unit}."
-    tables["Contexts against the first 1,000"] = seen.drift()
-    found = {title: table for title, table in tables.items() if len(table)}
-    return found, figures, said + changed(evidence)
+    if data is not None:
+        said += changed(data)
+    return tables, figures, said
 
 
 def value(
-    data: Log | None, arm: Name | None, never: np.ndarray, rows: np.ndarray | None = None
+    data: Log | None, arm: Name | None, lost: int, rows: np.ndarray | None = None
 ) -> dict[str, float | str]:
     """Return estimate, se, low, high, ess, n, and why there is no interval, or "".
 
     data: None if too little is known. arm: the policy that always chooses it; None: the mean
-    reward, which needs no propensities. never: a mask (n,) of rewards that will not come. rows: a
-    mask (n,) of the rounds; None: all. Only rounds before the first open reward count.
+    reward, which needs no propensities. lost: how many rewards will not come. rows: a mask (n,) of
+    the rounds; None: all. Only rounds before the first open reward count.
     """
     from bayesbandit.ope import estimate
 
     unknown: dict[str, float | str] = {**dict.fromkeys(VALUE_COLUMNS, nan), "n": 0}
     if data is None:
         return unknown | {"refused": "too few rewards are known"}
-    some = never if rows is None else never[rows]
-    if some.any():
-        said = f"{some.sum()} of {len(some)} decisions have no reward, and will have none"
-        return unknown | {"refused": said}
+    if lost:
+        return unknown | {"refused": f"{counted(lost, 'decision')} will have no reward"}
     try:
         with warnings.catch_warnings(action="ignore"):
             part = data if rows is None else data[rows]
@@ -175,34 +148,26 @@ def value(
     }  # fmt: skip
 
 
-def by_week(seen: Watch, data: Log | None, never: np.ndarray) -> pd.DataFrame:
+def by_week(rows: pd.DataFrame, data: Log | None) -> pd.DataFrame:
     """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
     there is to watch. A row without an interval says why."""
     import numpy as np
     import pandas as pd
 
-    from bayesbandit.service.watching import monday
+    from bayesbandit.cli import watching
 
-    at = np.empty(0) if data is None else data.time
-    assert at is not None
-    weeks = monday(pd.Series(np.round(at * 1e6).astype("datetime64[us]"))).to_numpy()
-    counts = seen.by_week()
-    found = pd.DataFrame(
-        [value(data, None, never, weeks == week) for week in counts.index.to_numpy()],
-        index=counts.index,
-    )
-    values = found[["estimate", "se", "low", "high"]].rename(columns={"estimate": "value"})
-    return (
-        counts[["decisions", "rewards", "open"]]
-        .join([values, counts["at_floor"], found["refused"]])
-        .reset_index()
-    )
+    at = np.empty(0) if data is None or data.time is None else data.time
+    weeks = watching.monday(pd.Series(np.round(at * 1e6).astype("datetime64[us]"))).to_numpy()
+    counts = watching.by_week(rows)
+    lost = zip(counts.index.to_numpy(), counts.pop("lost").tolist(), strict=True)
+    found = [value(data, None, n, weeks == week) for week, n in lost]
+    values = pd.DataFrame(found, index=counts.index).rename(columns={"estimate": "value"})
+    return counts.join(values[["value", "se", "low", "high", "refused"]]).reset_index()
 
 
-def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
+def verdict(rows: pd.DataFrame, weeks: pd.DataFrame) -> str:
     """Return what a log comes to, in sentences."""
-    rows = seen.rows
-    first, last = (f"{at:%Y-%m-%d}" for at in (rows["day"].min(), rows["day"].max()))
+    first, last = (f"{at:%Y-%m-%d}" for at in (rows["decided_at"].min(), rows["decided_at"].max()))
     span = f"on {first}" if first == last else f"from {first} to {last}"
     said = (
         f"{counted(len(rows), 'decision')} {span} (UTC), "
@@ -217,10 +182,17 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
     return said
 
 
-def changed(evidence: EProcess) -> str:
-    """Return a sentence on whether rewards follow one law; none where there are no rewards."""
-    if not len(evidence.log_e):
-        return ""
+def changed(data: Log) -> str:
+    """Return a sentence on whether rewards follow one law."""
+    import numpy as np
+
+    from bayesbandit.beliefs.drift_test import EProcess
+
+    evidence = EProcess()
+    there = np.flatnonzero(~np.isnan(data.reward))
+    names = data.arm
+    for some in np.split(there, range(REWARDS_AT_ONCE, len(there), REWARDS_AT_ONCE)):
+        evidence.add(data.x[some], names[some], data.reward[some])
     at = evidence.test(DRIFT_ERROR_RATE).at
     if at is None:
         return " Nothing says that the rewards have changed."
@@ -229,9 +201,3 @@ def changed(evidence: EProcess) -> str:
         f"{at + 1:,}. "
         "That happens by chance in one log of as many."
     )
-
-
-def _png(figure: Figure) -> bytes:
-    file = BytesIO()
-    figure.savefig(file, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
-    return file.getvalue()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.options import Jobs, Out, Seed
+from bayesbandit.cli.options import Jobs, Out
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from bayesbandit.experiments.study import Study
 
 ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
-PAPER_PACKAGE = "bayesbandit-studies"
 PAPER_MISSING = (
     "The paper's studies are not installed: in a clone of bayesbandit's repository, `uv sync` or "
     "`pip install ./studies` installs them."
@@ -33,7 +31,6 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see it.")] = False,
-    seed: Seed = 0,
     jobs: Jobs = 1,
     out: Out = Path("runs"),
 ) -> None:
@@ -49,21 +46,17 @@ def reproduce(
             raise ValueError(f"the study {study!r} has no small version: omit --quick")
         folder = out / (f"{study}-quick" if quick else study)
         check_folder(folder)
-        with blamed(study, "environments"):
+        with blamed(study):
             chosen = chosen.small() if quick else chosen
-            experiment = chosen.experiment(seed, replications)
+            experiment = chosen.experiment(replications=replications)
         results = experiment.run(jobs, folder)
-        kept = f"; its results are kept in {folder / 'results.parquet'}"
-        with blamed(study, "table", kept):
+        with blamed(study, f"; its results are kept in {folder / 'results.parquet'}"):
             table = pd.DataFrame(chosen.table(results))
-        with blamed(study, "printed", kept):
             titled = {f"{chosen.title}: {size(results)}": pd.DataFrame(chosen.printed(table))}
-        with blamed(study, "details", kept):
             titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
+            figures = dict(chosen.figures(results))
         for heading, frame in titled.items():
             show(frame, heading)
-        with blamed(study, "figures", kept):
-            figures = dict(chosen.figures(results))
     say(answer := pace(results, folder))
     tables = titled | {"In full": table}
     save(folder, table, tables, figures, title=chosen.title, answer=answer)
@@ -77,9 +70,8 @@ def load(name: str) -> Study:
     from bayesbandit.experiments.study import Study
 
     if name not in (known := plugins("studies")):
-        there = f"; there are {', '.join(known)}" if known else ""
-        hint = "" if paper_installed() else f". {PAPER_MISSING}"
-        raise ValueError(f"unknown study {name!r}{there}{hint}")
+        there = f"; there are {', '.join(known)}" if known else f". {PAPER_MISSING}"
+        raise ValueError(f"unknown study {name!r}{there}")
     offered = plugin("studies", name)
     if not isinstance(offered, Study):
         raise refused("studies", name, offered, "a bb.Study")
@@ -99,35 +91,22 @@ def list_studies() -> None:
                 warn(f"{name} is left out: {said(error)}")
     if rows:
         show(pd.DataFrame(rows), "Studies")
-    if not paper_installed():
+    else:
         say(PAPER_MISSING)
 
 
-def paper_installed() -> bool:
-    """Return whether the package of the paper's studies is installed."""
-    try:
-        distribution(PAPER_PACKAGE)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
 @contextmanager
-def blamed(study: str, part: str, kept: str = "") -> Iterator[None]:
-    """Raise `Failed`, with the study and its part, for an error in the `with` block.
+def blamed(study: str, kept: str = "") -> Iterator[None]:
+    """Raise `Failed`, with the study's name, for an error in its code.
 
-    part: the field of the `Study` whose code runs in the block. Errors of settings, from its
-    environments, are raised as they are. kept: text for the end of the message, which says where
-    the results are.
+    kept: where its results are; "": errors of settings are raised as they are.
     """
     try:
         yield
     except Exception as error:  # a study's own code raises what it likes
-        if part == "environments" and isinstance(error, ERRORS_OF_SETTINGS):
+        if not kept and isinstance(error, ERRORS_OF_SETTINGS):
             raise
-        raise Failed(
-            f"`{part}` of the study {study!r} failed: {said(error)}{place(error)}{kept}"
-        ) from error
+        raise Failed(f"the study {study!r} failed: {said(error)}{place(error)}{kept}") from error
 
 
 def pace(results: pd.DataFrame, folder: Path) -> str:

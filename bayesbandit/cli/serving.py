@@ -32,15 +32,10 @@ LogUrl = Annotated[
         "environment: a command line can be seen by others.",
     ),
 ]
-BanditName = Annotated[
-    str, typer.Option(help="The bandit's name in the log, which may hold several bandits.")
-]
 
 
 def serve(
-    ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
     bandit: Annotated[
         Path | None,
         typer.Option(
@@ -56,16 +51,6 @@ def serve(
         float | None,
         typer.Option(help="That of decisions without one after --wait."),
     ] = None,
-    aggregate: Annotated[
-        str,
-        typer.Option(help="Of several rewards of a decision: first, sum or last."),
-    ] = "first",
-    activation: Annotated[
-        bool,
-        typer.Option(
-            "--activation", help="Decisions count only after /activate says that they were shown."
-        ),
-    ] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     deadline: Annotated[
@@ -84,7 +69,6 @@ def serve(
             import uvicorn
 
             from bayesbandit.bandit.bandit import Bandit
-            from bayesbandit.cli.bandits import parts_of
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -95,21 +79,18 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key = api_key()
-        parts = parts_of(ctx.obj)
         if bandit is None:
-            if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
+            if (wait, default_reward) != (None, None):
                 raise ValueError(
-                    "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
-                    "has those with which it began"
+                    "--wait and --default-reward need --bandit: the log has those with which it "
+                    "began"
                 )
-            opened = begun_log(log, name)
-            service = Service.open(opened, **parts)
+            opened = begun_log(log)
+            service = Service.open(opened)
         else:
-            loaded = Bandit.load(bandit, **parts)
-            opened = DecisionLog(log, name)
-            service = Service(
-                loaded, opened, wait, default_reward, aggregate=aggregate, activation=activation
-            )
+            loaded = Bandit.load(bandit)
+            opened = DecisionLog(log)
+            service = Service(loaded, opened, wait, default_reward)
         app = application(service, key, deadline=deadline)
 
     class Server(uvicorn.Server):
@@ -127,17 +108,16 @@ def serve(
         limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )  # fmt: skip
     server = Server(config)
-    with logs.lines() as logger:
-        server.run()
+    logger = logs.lines()
+    server.run()
     if not server.started:
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str | None) -> DecisionLog:
+def begun_log(url: str) -> DecisionLog:
     """Return a log that has begun, and make none.
 
-    name: the bandit's; None: any. Raise FileNotFoundError if there is no file, and ValueError if
-    the log has no bandit of this name.
+    Raise FileNotFoundError if there is no file, and ValueError if the log has no bandit.
     """
     from bayesbandit.store.log import DecisionLog
 
@@ -146,12 +126,12 @@ def begun_log(url: str, name: str | None) -> DecisionLog:
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
         raise FileNotFoundError(f"there is no log {file}")
-    opened = DecisionLog(url) if name is None else DecisionLog(url, name)
-    names = opened.ledger.names()
-    if not names or name not in (None, *names):
-        error = opened.ledger.no_bandit()
+    opened = DecisionLog(url)
+    try:
+        opened.ledger.begun()
+    except BaseException:
         opened.close()
-        raise error
+        raise
     return opened
 
 
@@ -168,9 +148,7 @@ def api_key() -> str:
 
 
 def learn(
-    ctx: typer.Context,
     log: LogUrl,
-    name: BanditName = "default",
     once: Annotated[bool, typer.Option("--once", help="Learn what there is, and end.")] = False,
 ) -> None:
     """Learn the rewards of a service's log, until it is stopped.
@@ -179,32 +157,31 @@ def learn(
     killed has lost nothing. `bayesbandit train` learns files.
     """
     with clear_errors():
-        from bayesbandit.cli.bandits import parts_of
         from bayesbandit.service.service import Service
 
-        service = Service.open(begun_log(log, name), **parts_of(ctx.obj))
+        service = Service.open(begun_log(log))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with logs.lines() as logger:
-            begun = service.version
-            while not stop.is_set():
-                before = service.version
-                try:
-                    learned = service.learn(limit=DECISIONS_PER_CHUNK)
-                except OSError as error:
-                    if once:
-                        raise
-                    logger.warning("%s", error)
-                    stop.wait(SECONDS_BETWEEN_LOOKS)
-                    continue
-                if service.version > before:
-                    rewards = counted(learned, "reward")
-                    logger.info("version %s: %s learned", service.version, rewards)
-                elif once:
-                    break
-                else:
-                    stop.wait(SECONDS_BETWEEN_LOOKS)
-            if service.version > begun:
-                service.snapshot()  # from which others start at once
+        logger = logs.lines()
+        begun = service.version
+        while not stop.is_set():
+            before = service.version
+            try:
+                learned = service.learn(limit=DECISIONS_PER_CHUNK)
+            except OSError as error:
+                if once:
+                    raise
+                logger.warning("%s", error)
+                stop.wait(SECONDS_BETWEEN_LOOKS)
+                continue
+            if service.version > before:
+                rewards = counted(learned, "reward")
+                logger.info("version %s: %s learned", service.version, rewards)
+            elif once:
+                break
+            else:
+                stop.wait(SECONDS_BETWEEN_LOOKS)
+        if service.version > begun:
+            service.snapshot()  # from which others start at once
         service.log.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def train(
-    ctx: typer.Context,
     data: Annotated[
         str,
         typer.Argument(
@@ -33,8 +32,9 @@ def train(
     bandit: Annotated[
         str,
         typer.Option(
+            rich_help_panel=options.BANDITS,
             help="Who learns: the file of a saved bandit, or a new one, as of `compare`: "
-            '"BLTS(clip=0.2)".'
+            '"BLTS(clip=0.2)".',
         ),
     ],
     out: Annotated[
@@ -52,7 +52,6 @@ def train(
     role. A saved bandit has its own.
     """
     with clear_errors():
-        from bayesbandit.cli.bandits import is_saved
         from bayesbandit.ope.logs.files import read_rounds
         from bayesbandit.scale.learning import learn
         from bayesbandit.scale.source import table_of
@@ -67,8 +66,7 @@ def train(
             log = table_of(read_rounds(data, choices.get("arm"), **form))
         else:
             log = table_of(data, **form)
-        begin = _saved if is_saved(bandit) else _new
-        learner, roles = begin(bandit, ctx.obj, log, choices)
+        learner, roles = learner_of(bandit, log, choices)
         say(str(roles))
         learned = learn(
             log, learner, arm=roles.named["arm"], reward=roles.named["reward"],
@@ -81,46 +79,37 @@ def train(
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
 
 
-def _saved(
-    file: str, parts: Sequence[str] | None, log: Log, choices: Mapping[str, Any]
-) -> tuple[Bandit, Roles]:
-    """Return the bandit of a file, and the roles of a log's columns."""
-    from bayesbandit.cli.bandits import check_contexts, load_saved
+def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit, Roles]:
+    """Return the bandit that is to learn a log, and the roles of the log's columns.
 
-    learner = load_saved(file, parts)
-    if learner.encoder is not None:
-        for role in ("drop", "keep"):
-            if named := choices[role]:
-                raise ValueError(
-                    f"--column {'context' if role == 'keep' else role}={named[0]}: the bandit's "
-                    "encoder says which columns are contexts"
-                )
-    roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
-    check_contexts(learner, roles.contexts)
-    return learner, roles
-
-
-def _new(
-    text: str, parts: Sequence[str] | None, log: Log, choices: Mapping[str, Any]
-) -> tuple[Bandit, Roles]:
-    """Return a new bandit for the arms and contexts of a log, and the roles of its columns."""
-    from bayesbandit.cli.bandits import made, parse_bandit
+    text: a saved bandit, or a new one, which gets the arms of the log and an encoder of its
+    contexts. choices: the columns that --column names, by role.
+    """
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.cli.bandits import check_contexts, is_saved, made, parse_bandit
     from bayesbandit.scale.learning import arms_in
     from bayesbandit.tables.encoder import Encoder
 
-    if parts:
-        raise ValueError(f"--part {parts[0]} is for a saved bandit; got --bandit {text}")
+    if is_saved(text):
+        learner = Bandit.load(text)
+        named = {"drop": choices["drop"], "context": choices["keep"]}
+        if learner.encoder is not None and any(named.values()):
+            said = options.said_of(named)
+            raise ValueError(f"{said}: the bandit's encoder says which columns are contexts")
+        roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
+        check_contexts(learner, roles.contexts)
+        return learner, roles
     if Path(text).suffix == ".npz":
         raise FileNotFoundError(f"there is no file {text} (--bandit)")
-    named = parse_bandit(text)
+    new = parse_bandit(text)
     sample = _sample(log, choices["drop"], None)
     roles = _roles(sample, choices, None)
     arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])
     used = [*roles.contexts]
     if not used:
-        return made(named, arms, 0), roles
+        return made(new, arms, 0), roles
     encoder = Encoder.fit(sample[used], keep=[c for c in choices["keep"] if c in used])
-    return made(named, arms, None, encoder=encoder), roles.without(encoder.left)
+    return made(new, arms, None, encoder=encoder), roles.without(encoder.left)
 
 
 def _sample(log: Log, drop: Collection[str], bandit: Bandit | None) -> pd.DataFrame:

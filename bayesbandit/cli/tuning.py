@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from bayesbandit import evaluation
 from bayesbandit.bandit.player import Factory
 from bayesbandit.cli.bandits import BANDITS, parse, parse_bandit
 from bayesbandit.environments.base import Environment
-from bayesbandit.evaluation.results import in_order
 from bayesbandit.experiments.experiment import Experiment
 
 ALPHA_CANDIDATES = {"TS": (0.1, 0.25, 0.5, 1.0), "UCB": (0.25, 0.5, 1.0, 2.0)}
@@ -30,11 +29,9 @@ def tried(text: str) -> dict[str, tuple[float, ...]]:
     """
     name, given = parse(text)
     found: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
-    kind = next(
-        (kind for kind in ALPHA_CANDIDATES if name in BANDITS and name.endswith(kind)), None
-    )
-    if kind is not None:
-        found["alpha"] = ALPHA_CANDIDATES[kind]
+    for kind, values in ALPHA_CANDIDATES.items():
+        if name in BANDITS and name.endswith(kind):
+            found["alpha"] = values
     if name in LINEAR_BANDITS:
         found["ridge"] = RIDGE_CANDIDATES
     return {key: values for key, values in found.items() if key not in given}
@@ -54,72 +51,58 @@ def grid(text: str) -> dict[str, Factory]:
 
 
 def play_tuned(
-    sets: Sequence[Environment],
-    named: Sequence[str],
-    horizon: int | None,
-    replications: int,
-    seed: int,
-    jobs: int,
-    folder: Path,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+    sets: Sequence[Environment], named: Sequence[str], horizon: int | None, replications: int,
+    jobs: int, folder: Path,
+) -> tuple[pd.DataFrame, pd.DataFrame]:  # fmt: skip
     """Choose each bandit's settings on the first half of the streams; play the second half.
 
     named: the bandits, as of --bandit. Return the results on the second half, each bandit at its
-    setting under its own name, and a row for each data set and bandit with what was chosen. Raise
+    setting under its own name, and a row for each data set and bandit with what was chosen, and its
+    regret a round: on the streams that chose it, where it is too small, and on the others. Raise
     ValueError for fewer than two replications.
     """
     if replications < 2:
         raise ValueError(f"--tune needs two replications or more; got {replications}")
     half = replications // 2
-    grids = {parse_bandit(text)[0]: grid(text) for text in named}
+    texts = {parse_bandit(text)[0]: text for text in named}
+    grids = {name: grid(text) for name, text in texts.items()}
     every = {label: factory for cells in grids.values() for label, factory in cells.items()}
-    first = Experiment(sets, every, horizon, half, seed).run(jobs, folder)
-    best = chosen(first, grids)
-    some = {label: every[label] for label in every if label in set(best["setting"])}
-    both = Experiment(sets, some, horizon, replications, seed).run(jobs, folder)
+    first = Experiment(sets, every, horizon, half).run(jobs, folder)
+    before = evaluation.summary(first).set_index(["environment", "bandit"])
+    regret = before["normalised_regret"]
+    best = {
+        (world.name, name): min(settings, key=lambda label: regret[world.name, label])
+        for world in sets
+        for name, settings in grids.items()
+    }
+    some = {label: every[label] for label in every if label in best.values()}
+    both = Experiment(sets, some, horizon, replications).run(jobs, folder)
     later = both[both["replication"] >= half]
-    keep = best[["environment", "bandit", "setting"]].rename(columns={"bandit": "name"})
-    tuned = later.rename(columns={"bandit": "setting"}).merge(keep, on=["environment", "setting"])
-    tuned = tuned.drop(columns="setting").rename(columns={"name": "bandit"})
-    runs = in_order(tuned[list(later.columns)], [*pd.unique(later["environment"]), *grids])
-    runs.attrs["seed"] = later.attrs["seed"]
-    tunable = best[best["tried"] != ""]
-    return runs, beside(tunable, runs)
+    played = dict([*later.groupby(["environment", "bandit"])])
+    runs = pd.concat(
+        [played[where, label].assign(bandit=name) for (where, name), label in best.items()],
+        ignore_index=True,
+    )
+    runs.attrs["seed"] = both.attrs["seed"]
+    after = evaluation.summary(runs).set_index(["environment", "bandit"])
 
+    def shown(cells: pd.DataFrame, place: tuple[str, str]) -> str:
+        mean = float(cells["normalised_regret"][place])
+        return evaluation.within(mean, float(cells["normalised_regret_se"][place]), 3)
 
-def chosen(first: pd.DataFrame, grids: Mapping[str, Mapping[str, Factory]]) -> pd.DataFrame:
-    """Return for each data set and bandit the setting of least regret, with this regret a round and
-    its standard error, and which values were tried."""
-    cells = evaluation.summary(first).set_index(["environment", "bandit"])
-    rows = []
-    for environment in pd.unique(first["environment"]):
-        here = cells.loc[environment]
-        for name, settings in grids.items():
-            setting = here.loc[list(settings), "normalised_regret"].idxmin()
-            regret, se = here.loc[setting, ["normalised_regret", "normalised_regret_se"]]
-            text = "; ".join(
+    rows = [
+        {
+            "environment": where,
+            "bandit": name,
+            "tried": "; ".join(
                 f"{key} {', '.join(f'{value:g}' for value in values)}"
-                for key, values in tried(name).items()
-            )
-            row = {"environment": environment, "bandit": name, "tried": text}
-            rows.append(row | {"setting": setting, "regret": regret, "se": se})
-    return pd.DataFrame(rows)
-
-
-def beside(best: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what was chosen, with regrets as texts: on the streams that chose, and on the others.
-
-    The first is too small, because the setting was chosen by it.
-    """
-    cells = evaluation.summary(runs).set_index(["environment", "bandit"])
-    key = list(zip(best["environment"], best["bandit"], strict=True))
-    after = cells.loc[key]
-    pairs = {
-        "regret where chosen": (best["regret"], best["se"]),
-        "regret on the other half": (after["normalised_regret"], after["normalised_regret_se"]),
-    }
-    texts = {
-        heading: [evaluation.within(mean, se, 3) for mean, se in zip(*columns, strict=True)]
-        for heading, columns in pairs.items()
-    }
-    return best[["environment", "bandit", "tried", "setting"]].assign(**texts)
+                for key, values in tried(texts[name]).items()
+            ),
+            "setting": label,
+            "regret where chosen": shown(before, (where, label)),
+            "regret on the other half": shown(after, (where, name)),
+        }
+        for (where, name), label in best.items()
+        if tried(texts[name])
+    ]
+    return runs, pd.DataFrame(rows)

@@ -42,7 +42,6 @@ from bayesbandit.runtime.plugins import Failed, said
 from bayesbandit.runtime.progress import bar
 from bayesbandit.runtime.shown import in_full
 
-Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
 Run = tuple[str, str, int]  # environment, bandit and replication
 
 # rounds per checkpoint whose propensity is computed if the weights do not need it
@@ -124,7 +123,7 @@ class Experiment:
 
         They are seed, horizon, points, and each environment's data and bandit's settings.
         """
-        return self._described(self._first())
+        return self._described()[0]
 
     def run(
         self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
@@ -142,14 +141,19 @@ class Experiment:
         """
         checks.processes(jobs)
         begun = time.monotonic()
-        first = self._first()
-        texts = fingerprints.texts(*(parts for _, parts in first.values()))
-        described = self._described(first)
+        described, texts = self._described()
         user_modules.unchanged(texts)
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = self._keys(described)
         left = [run for run in keys if keys[run] not in cache.tables]
-        self._play(left, keys, cache, jobs, progress, texts)
+        with bar("runs", len(keys), len(keys) - len(left), progress) as advance:
+            for rows in self._played(left, jobs, texts):
+                found = {
+                    keys[run]: pd.DataFrame(own).astype(SCHEMA)[list(SCHEMA)]
+                    for run, own in groupby(rows, itemgetter(*RUN))
+                }
+                cache.put(found)
+                advance(len(found))
         table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
         if out is not None:
             cache.gather()
@@ -172,75 +176,66 @@ class Experiment:
             for environment, bandit, replication in runs
         }
 
-    def _play(
-        self, left: Iterable[Run], keys: Mapping[Run, str], cache: Cache, jobs: int, shown: bool,
-        texts: Mapping[str, str],
-    ) -> None:  # fmt: skip
-        """Play runs, and keep each replication's as it ends."""
+    def _played(
+        self, left: Iterable[Run], jobs: int, texts: Mapping[str, str]
+    ) -> Iterable[list[dict[str, Any]]]:
+        """Yield the rows of each replication of these runs as it ends."""
         from joblib import Parallel, delayed
 
         units = dict[tuple[str, int], dict[str, Factory]]()
         for environment, bandit, replication in left:
             units.setdefault((environment, replication), {})[bandit] = self._factories()[bandit]
         worlds = {environment.name: environment for environment in self.environments}
-        settings = {
-            "horizon": self.horizon, "seed": self.seed, "points": self.points, "texts": texts,
-        }  # fmt: skip
         work = (
-            delayed(play_unit)(worlds[name], replication, factories, **settings)
+            delayed(play_unit)(
+                worlds[name], replication, factories, self.horizon, self.seed, self.points, texts
+            )
             for (name, replication), factories in units.items()
         )
-        waiting = sum(map(len, units.values()))
-        with bar("runs", len(keys), len(keys) - waiting, shown) as advance:
-            for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-                found = {
-                    keys[run]: pd.DataFrame(own).astype(SCHEMA)[list(SCHEMA)]
-                    for run, own in groupby(rows, itemgetter(*RUN))
-                }
-                cache.put(found)
-                advance(len(found))
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
 
-    def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
-        return {
+    def _described(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return what `describe` returns, and digests of the user's modules that play a part."""
+        settings = {}
+        code = list[object]()
+        for name, factory in self._factories().items():
+            settings[name], parts = self._settings(name, factory)
+            code += parts
+        described = {
             "seed": self.seed,
             "horizon": self.horizon,
             "points": self.points,
             "environments": {e.name: fingerprint(e) for e in self.environments},
-            "bandits": {name: self._settings(*made) for name, made in first.items()},
+            "bandits": settings,
         }
+        return described, fingerprints.texts(*code)
 
-    def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
-        """Return a bandit's settings on the first environment as text, without memory addresses.
+    def _settings(self, name: str, factory: Factory) -> tuple[str, list[object]]:
+        """Return a bandit's settings on the first environment as text, and what it is made of: the
+        factory, the class and the parts.
 
-        User code adds a fingerprint, which changes when the code changes.
+        The text is without memory addresses. User code adds a fingerprint, which changes when the
+        code changes.
         """
         first = self.environments[0]
+        try:
+            player = factory(first.arms, first.n_features, seed=0)
+        except (ValueError, TypeError, OSError, ImportError):  # settings name their errors
+            raise
+        except Exception as error:  # a player's own code may raise anything
+            place = user_modules.place(error)
+            raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
         with in_full():
-            parts = [checks.shown(player)]
-        if isinstance(player, Bandit) and isinstance(player.spec, Declares):
-            parts.append(player.spec.fingerprint(len(first.arms), first.n_features))
-        parts += fingerprints.packages(*made_of)
+            texts = [checks.shown(player)]
+        made_of: list[object] = [factory, type(player)]
+        if isinstance(player, Bandit):
+            made_of += [player.spec, player.policy, player.balance]
+            if isinstance(player.spec, Declares):
+                texts.append(player.spec.fingerprint(len(first.arms), first.n_features))
+        texts += fingerprints.packages(*made_of)
         if code := fingerprints.fingerprint(*made_of):
-            parts.append(f"code {code}")
-        return ", ".join(parts)
-
-    def _first(self) -> dict[str, Made]:
-        """Return the players for the first environment, each with its factory, class and parts."""
-        first = self.environments[0]
-        made = {}
-        for name, factory in self._factories().items():
-            try:
-                player = factory(first.arms, first.n_features, seed=0)
-            except (ValueError, TypeError, OSError, ImportError):  # settings name their errors
-                raise
-            except Exception as error:  # a player's own code may raise anything
-                place = user_modules.place(error)
-                raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
-            parts: tuple[object, ...] = ()
-            if isinstance(player, Bandit):
-                parts = player.spec, player.policy, player.balance
-            made[name] = player, (factory, type(player), *parts)
-        return made
+            texts.append(f"code {code}")
+        return ", ".join(texts), made_of
 
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import BeliefModel, Mergeable, Postponable, needed
-from bayesbandit.checks import Arms, Contexts, Name
-from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy, Thompson
+from bayesbandit.beliefs.base import Mergeable, Postponable, needed
+from bayesbandit.checks import Contexts, Name
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.source import table_of
 from bayesbandit.tables.encoder import Encoder
@@ -24,20 +22,12 @@ from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.roles import HISTORY
 from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import moments, numbers, whole
-from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
 WHEN = "parts of a log are put together"
-
-
-class BanditSettings(TypedDict, total=False):
-    """Settings of a new `Bandit`."""
-
-    seed: int | np.random.SeedSequence
-    history: int | None
 
 
 @dataclass(frozen=True)
@@ -59,20 +49,15 @@ class Columns:
 
 def learn(
     source: object,
-    model: RewardModel | BeliefModel | Bandit,
-    policy: Policy | None = None,
-    balance: Balance | None = None,
+    bandit: Bandit,
     *,
     arm: Name = "arm",
     reward: Name = "reward",
     propensity: Name | None = None,
     time: Name | None = None,
     features: Sequence[Name] | None = None,
-    arms: Arms | None = None,
-    encoder: Encoder | None = None,
-    **settings: Unpack[BanditSettings],
 ) -> Bandit:
-    """Return a bandit that has learned a log of any size.
+    """Return a copy of a bandit that has learned a log of any size.
 
     The log is learned in partitions, which may be on many machines. Only sums leave them, and add
     up in a tree. The bandit is that of one `Bandit.update` with all rows in their order, to
@@ -84,40 +69,31 @@ def learn(
         dask.dataframe; or Parquet files, which Dask reads: a path, a folder, a pattern as
         "log/*.parquet", or an address as "s3://…"; or the path of a CSV file or of JSON lines,
         which is read whole.
-    model: the reward model of a new bandit; or a bandit, as bb.BLTS(arms, d), that has learned
-        before or not. A copy of it learns. Its policy, balance, arms, encoder and settings stay.
-    policy, balance, encoder, settings: those of a new bandit: see `Bandit`. Without a policy, it is
-        `Thompson()`.
+    bandit: a new one, as bb.BLTS(arms, d), or one that has learned before.
     arm, reward, propensity: names of columns. Without a propensity, it is "propensity" if there is
         such a column. Inverse propensity weights need it.
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
         half-life with clock="time".
     features: the columns of the contexts, in order. Without it, those of the encoder, or all other
         columns, which must then be numbers.
-    arms: the arms' names, or a number. Without it, they are looked up in the log first.
 
     Raise ValueError for a row that cannot be learned, with the number of its partition; for an
     empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or
     whose belief keeps no sums, as one by draws.
     """
+    if not isinstance(bandit, Bandit):
+        raise TypeError(
+            "a bandit learns the log, as bb.BLTS(arms, n_features) or "
+            f"bb.Bandit(arms, model, policy, n_features=d); got {checks.shown(bandit)}"
+        )
     table = table_of(source)
-    own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
-    if isinstance(model, Bandit):
-        if given := [name for name, value in own.items() if value is not None]:
-            raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
-        bandit = model.copy()
-        encoder = model.encoder
+    encoder = bandit.encoder
     columns = _columns(list(table.columns), arm, reward, propensity, time, features, encoder)
-    if not isinstance(model, Bandit):
-        names = arms_in(table, arm) if arms is None else arms
-        policy = policy or Thompson()
-        d = None if encoder else len(columns.features)
-        bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
     learned = reduced(table, columns.all, partial(_taught, empty, columns), _together)
-    if not learned.bandit.history.total:
+    if not learned.history.total:
         raise ValueError("a log needs at least one round; got none")
-    return _join(bandit, learned.bandit)
+    return _join(bandit.copy(), learned)
 
 
 def _columns(
@@ -194,25 +170,11 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     return empty
 
 
-@dataclass(frozen=True)
-class Taught:
-    """A bandit that has learned partitions of a log.
-
-    times: the type of their times; "" without any. dated: whether they are dates. number: of the
-    first partition with times.
-    """
-
-    bandit: Bandit
-    times: str = ""
-    dated: bool = False
-    number: int = 0
-
-
-def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Taught:
+def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Bandit:
     """Return a copy of an empty bandit that has learned a partition of a log."""
     bandit = empty.copy()
     if frame.empty:
-        return Taught(bandit)
+        return bandit
     arm = whole(frame[columns.arm])
     if missing := int(frame[columns.reward].isna().sum()):
         raise ValueError(
@@ -227,22 +189,12 @@ def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
         raise ValueError(f"partition {number} of the log: {error}") from error
-    if time is None:
-        return Taught(bandit)
-    return Taught(bandit, str(frame[columns.time].dtype), time.dtype.kind == "M", number)
+    return bandit
 
 
-def _together(first: Taught, later: Taught) -> Taught:
-    """Return what two neighbours have learned; raise ValueError if one has dates for times, and the
-    other numbers."""
-    if first.times and later.times and first.dated != later.dated:
-        raise ValueError(
-            f"partition {later.number} of the log: times are {later.times}, and {first.times} in "
-            f"partition {first.number}: give all times as dates, or as seconds"
-        )
-    known = first if first.times else later
-    # Dask may use `first` again, if a machine is lost.
-    return replace(known, bandit=_join(first.bandit.copy(), later.bandit))
+def _together(first: Bandit, later: Bandit) -> Bandit:
+    """Return what two neighbours have learned. Dask may use `first` again, if a machine is lost."""
+    return _join(first.copy(), later)
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import fast_path
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, name_array
 from bayesbandit.policies import changes
@@ -89,22 +88,15 @@ def _scored(
     """Return a partition of a table with the new columns."""
     import pandas as pd
 
-    twin = bandit.copy().reseed(f"{key}, part {number}")
-    belief = twin.belief.fork()
-    ahead = twin.ahead
+    rng = np.random.default_rng(bandit.copy().reseed(f"{key}, part {number}").seed)
     step = max(1, ROOM // bandit.layout.width)
-    arm = [name_array(bandit.arms)[:0]]
-    p = [np.empty((0, len(bandit.arms)))]
-    own = []
-    for i in range(0, len(frame), step):
-        decision = twin.choose(contexts(bandit, frame.iloc[i : i + step], features))
-        twin.belief = belief.fork()  # as it was before the first row
-        twin.ahead = ahead - (twin.t - bandit.t)
-        fast_path.publish(twin)
-        arm.append(np.asarray(decision.arm))
-        own.append(decision.propensity)
-        p.append(decision.probabilities)
-    values = [np.concatenate(arm), np.concatenate([np.empty(0), *own]), *np.concatenate(p).T]
+    some = (frame.iloc[i : i + step] for i in range(0, len(frame), step))
+    found = [bandit.probabilities(contexts(bandit, rows, features)) for rows in some]
+    p = np.concatenate([np.empty((0, len(bandit.arms))), *found])
+    reached = p.cumsum(axis=1)
+    arm = (reached > rng.random((len(p), 1)) * reached[:, -1:]).argmax(axis=1)
+    propensity = p[np.arange(len(p)), arm]
+    values = [name_array(bandit.arms)[arm], propensity, *p.T]
     new = dict(zip(_new_columns(bandit), values, strict=True))
     return pd.concat([frame, pd.DataFrame(new, index=frame.index)], axis=1)
 

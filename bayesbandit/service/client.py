@@ -85,9 +85,7 @@ class Client:
             told["reason"], told["version"],
         )  # fmt: skip
 
-    def reward(
-        self, id: str | None, value: float, at: str | None = None, key: str | None = None
-    ) -> str:
+    def reward(self, id: str | None, value: float, at: str | None = None) -> str:
         """Send a reward, and return its status: see `Service.reward`; "ignored": of a default.
 
         at: when it was observed, as "2026-11-22T18:00:00Z"; None: now. Raise OSError if no server
@@ -95,8 +93,7 @@ class Client:
         """
         if id is None:
             return "ignored"
-        told = {"id": id, "value": value, "time": at, "key": key}
-        return str(self._insist("/reward", told)["status"])
+        return str(self._insist("/reward", {"id": id, "value": value, "time": at})["status"])
 
     def activate(self, id: str | None) -> None:
         """Say that a decision was shown; nothing of a default decision."""

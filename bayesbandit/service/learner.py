@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from bayesbandit.beliefs.drift_test import EProcess
 from bayesbandit.checks import Name
-from bayesbandit.store.records import LEARN, LEARNED, REFUSED, Due
+from bayesbandit.store.records import LEARN, LEARNED, Due, Outcome
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
@@ -24,7 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bayesbandit")
 DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
-EVIDENCE_ROUNDS = 10_000  # rounds before a learner began that its evidence of changes is about, too
 
 
 class Learner:
@@ -42,7 +37,6 @@ class Learner:
         self.snapshot_every = snapshot_every
         self.version = newest(ledger, parts)
         self.lost = False
-        self.evidence: EProcess | None = None  # that rewards have changed, if this process learns
         self._version_lock = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
 
@@ -76,48 +70,21 @@ class Learner:
     def step(self, due: Sequence[Due]) -> tuple[int, int]:
         """Learn from these decisions; return how many were closed and how many learned."""
         before = self.version
+        outcomes: Sequence[Outcome]
         outcomes = [closed_by(one, self.settings, before.is_retired(one.decision)) for one in due]
-        learned = [one for one in outcomes if one.outcome in LEARNED]
-        try:
-            version = before.learned(learned, len(due))
-        except ValueError:  # the bandit refuses some of them
-            refused = before.refused(learned)
-            outcomes = [
-                replace(one, outcome=REFUSED, reason=refused[one.decision.id])
-                if one.decision.id in refused
-                else one
-                for one in outcomes
-            ]
-            learned = [one for one in outcomes if one.outcome in LEARNED]
-            version = before.learned(learned, len(due))
+        version, outcomes = before.closing(outcomes)
+        learned = sum(one.outcome in LEARNED for one in outcomes)
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
-        evidence = self._evidence_of(version)
-        detail = {
-            "closed": len(due),
-            "learned": len(learned),
-            "surprise": evidence.largest / math.log(10),
-            "refit": version.refit,
-            "outcomes": Counter(one.outcome for one in outcomes),
-        }
+        detail = {"closed": len(due), **version.state}
         digest = self.ledger.commit(
             before.digest, version.number, LEARN, detail, outcomes, due, data
         )
         if digest is None:
             return 0, 0
         self.version = replace(version, digest=digest)
-        self.evidence = evidence
         self._unsaved = 0 if data is not None else unsaved
-        return len(due), len(learned)
-
-    def _evidence_of(self, version: Version) -> EProcess:
-        """Return the evidence of a version that is not stored yet; that of this process stays."""
-        if self.evidence is None:
-            self.evidence = EProcess(keep=0)
-            self.evidence.followed = max(0, self.version.bandit.history.total - EVIDENCE_ROUNDS)
-        evidence = deepcopy(self.evidence)
-        evidence.follow(version.bandit.history)
-        return evidence
+        return len(due), learned
 
     def change_arms(self, kind: str, arm: Name) -> None:
         """Add or remove an arm."""
@@ -137,7 +104,6 @@ class Learner:
             self.version = newest(self.ledger, self.parts)
             self.lost = False
             if not pruned:
-                self.evidence = None
                 logger.error(
                     "%s went back: its version %d is not the one that decided here, as after a "
                     "backup was restored. Decisions go on with version %d; what came since the "

@@ -15,17 +15,14 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     JsonValue,
     StrictInt,
     StrictStr,
-    Tag,
 )
 
 from bayesbandit.store.rows import LONGEST_ID, check_id
 
-MAX_REQUESTS_PER_LIST = 1000
 Variant = StrictStr | StrictInt
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -77,14 +74,13 @@ class Rewarded(Message):
     id: Id = Field(description="Of the decision.")
     value: Real
     time: Time | None = Field(None, description="When it was observed; none: now.")
-    key: Id | None = Field(None, description="Tells several rewards of a decision apart.")
 
 
 class Came(BaseModel):
     """The status of a reward."""
 
     id: str
-    status: Literal["timely", "late", "unknown", "again", "refused"]
+    status: Literal["timely", "late", "again"]
 
 
 class Shown(Message):
@@ -104,21 +100,3 @@ class Problem(BaseModel):
     """What is wrong, in one sentence."""
 
     detail: str
-
-
-def _kind(value: object) -> str:
-    return "several" if isinstance(value, list) else "one"
-
-
-Several = Annotated[
-    list[Asked], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
-]
-DecideBody = Annotated[Annotated[Asked, Tag("one")] | Several, Discriminator(_kind)]
-SeveralRewards = Annotated[
-    list[Rewarded], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
-]
-RewardBody = Annotated[Annotated[Rewarded, Tag("one")] | SeveralRewards, Discriminator(_kind)]
-SeveralShown = Annotated[
-    list[Shown], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
-]
-ActivateBody = Annotated[Annotated[Shown, Tag("one")] | SeveralShown, Discriminator(_kind)]

@@ -18,8 +18,6 @@ GAUGES = {
     "newest_version": "Newest version of the bandit in the log.",
     "open_decisions": "Decisions that are not closed.",
     "due_decisions": "Decisions that a learner could learn now.",
-    "surprise": "Evidence that rewards do not follow one law: log10 of its largest value since the "
-    "learner began; 2 is reached by chance in 1 of 100.",
 }
 
 
@@ -57,9 +55,9 @@ class Metrics:
         ledger = service.log.ledger
         of_log: tuple[float, ...]
         try:
-            of_log = (ledger.newest(), *waiting(ledger), service.surprise())
+            of_log = (ledger.newest(), *waiting(ledger))
         except OSError:
-            of_log = (math.nan,) * 4
+            of_log = (math.nan,) * 3
         for gauge, value in zip(self.gauges.values(), (service.version, *of_log), strict=True):
             gauge.set(value)
         return generate_latest(self.registry)

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
-from fastapi import FastAPI, HTTPException, Request, Response, Security
+from fastapi import FastAPI, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -22,23 +22,14 @@ from pydantic_core import to_json
 
 from bayesbandit import checks
 from bayesbandit.service.gate import Gate
-from bayesbandit.service.messages import (
-    ActivateBody,
-    Came,
-    DecideBody,
-    Decided,
-    Health,
-    Problem,
-    RewardBody,
-)
+from bayesbandit.service.messages import Asked, Came, Decided, Health, Problem, Rewarded, Shown
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
 from bayesbandit.store.database import request_deadline
-from bayesbandit.store.records import UNKNOWN, Conflict, NoDecision, Stored, Unavailable
+from bayesbandit.store.records import UNKNOWN, Conflict, NoDecision, Unavailable
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
-SECONDS_PER_FURTHER = 0.001  # seconds more for each further one of a list
 REQUEST_THREADS = 24  # requests at work; each has a connection of its own to the log
 READY_SECONDS = 1.0  # seconds for which /readyz gives the same answer
 MAX_SENTENCE_LENGTH = 500  # characters of a sentence
@@ -104,11 +95,8 @@ def application(
         add("/healthz", server.health)
         add("/readyz", with_deadline(server.ready))
         add("/metrics", server.measure, response_class=Response)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Conflict, _wrong)
-    app.add_exception_handler(ValueError, _wrong)
-    app.add_exception_handler(TypeError, _wrong)
-    app.add_exception_handler(OSError, _unavailable)
+    for kind in (RequestValidationError, ValueError, TypeError, OSError):
+        app.add_exception_handler(kind, _refused)
     return app
 
 
@@ -127,14 +115,12 @@ class Server:
         """Return a handler that answers within the deadline; it raises Unavailable if it cannot.
 
         A thread that is late commits nothing after the deadline. A request that no thread has begun
-        is dropped. A list has more time, by a millisecond for each further context, reward or id.
+        is dropped.
         """
 
         @wraps(handle)
         async def answer(*given: Any, **named: Any) -> Any:
-            sizes = (len(one) for one in (*given, *named.values()) if isinstance(one, list))
-            span = self.deadline + SECONDS_PER_FURTHER * (max(sizes, default=1) - 1)
-            end = time.monotonic() + span
+            end = time.monotonic() + self.deadline
 
             def work() -> Any:
                 with request_deadline(end):
@@ -142,59 +128,43 @@ class Server:
 
             begun = asyncio.get_running_loop().run_in_executor(self.pool, work)
             try:
-                found = await asyncio.wait_for(begun, span)
+                found = await asyncio.wait_for(begun, self.deadline)
             except TimeoutError as error:
-                raise Unavailable(f"no answer within {span:g} seconds") from error
+                raise Unavailable(f"no answer within {self.deadline:g} seconds") from error
             if found is None:
                 return Response(status_code=204)
             return Response(to_json(found, exclude_none=True), media_type="application/json")
 
         return answer
 
-    def decide(self, asked: DecideBody) -> Decided | list[Decided]:
-        """Decide about a context, or a list of them. Decisions are stored before you get them."""
-        several = asked if isinstance(asked, list) else [asked]
-        arms = several[0].arms
-        if any(one.arms != arms for one in several):
-            raise ValueError("all contexts of a list must have the same arms")
-        ids = [one.id for one in several]
-        if len({one is None for one in ids}) > 1:
-            raise ValueError("of a list, either every context has an id or none has")
-        rows = [one.context for one in several]
-        none = all(one is None for one in rows)  # as for a bandit without features
-        x = np.empty((len(rows), 0)) if none else rows
-        made, _ = self.service.decide_stored(x, arms, None if ids[0] is None else ids)
-        for one in made:
-            self.metrics.decisions.labels(str(one.arm)).inc()
-        found = [_message(one) for one in made]
-        return found if isinstance(asked, list) else found[0]
+    def decide(self, asked: Asked) -> Decided:
+        """Decide about a context. The decision is stored before you get it."""
+        x = np.empty((1, 0)) if asked.context is None else [asked.context]  # one for no features
+        ids = None if asked.id is None else [asked.id]
+        (one,), _ = self.service.decide_stored(x, asked.arms, ids)
+        self.metrics.decisions.labels(str(one.arm)).inc()
+        return Decided(
+            id=one.id,
+            time=datetime.fromtimestamp(one.decided_at / 1e6, UTC),
+            variant=one.arm,
+            version=str(one.version),
+            propensity=one.propensity,
+            probabilities=dict(zip(map(str, one.arms), one.probabilities.tolist(), strict=True)),
+        )
 
-    def reward(self, rewarded: RewardBody) -> Came | list[Came]:
-        """Store a reward, or a list of them. Sending the same reward again changes nothing."""
-        if isinstance(rewarded, list):
-            ids = [one.id for one in rewarded]
-            values = [one.value for one in rewarded]
-            at = [one.time for one in rewarded]
-            found = self.service.reward(ids, values, at=at, key=[one.key for one in rewarded])
-            for status in found:
-                self.metrics.rewards.labels(status).inc()
-            return [Came(id=one, status=how) for one, how in zip(ids, found, strict=True)]
-        one = rewarded
-        status = self.service.reward(one.id, one.value, at=one.time, key=one.key)
+    def reward(self, rewarded: Rewarded) -> Came:
+        """Store a reward. Sending the same reward again changes nothing."""
+        status = self.service.reward(rewarded.id, rewarded.value, at=rewarded.time)
         self.metrics.rewards.labels(status).inc()
         if status == UNKNOWN:
-            raise HTTPException(
-                404, f"the log has no decision {one.id!r}: the reward is kept, and not learned"
+            raise NoDecision(
+                f"the log has no decision {rewarded.id!r}: the reward is kept, and not learned"
             )
-        return Came(id=one.id, status=status)
+        return Came(id=rewarded.id, status=status)
 
-    def activate(self, shown: ActivateBody) -> None:
-        """Store that a decision, or a list of them, was shown."""
-        ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
-        try:
-            self.service.activate(ids)
-        except NoDecision as error:
-            raise HTTPException(404, str(error)) from error
+    def activate(self, shown: Shown) -> None:
+        """Store that a decision was shown."""
+        self.service.activate(shown.id)
 
     async def health(self) -> Health:
         """Say that the process is alive, whatever the log does. It needs no key."""
@@ -242,40 +212,25 @@ class Server:
         self.service.log.close()
 
 
-def _message(one: Stored) -> Decided:
-    """Return the answer with a decision."""
-    return Decided(
-        id=one.id,
-        time=datetime.fromtimestamp(one.decided_at / 1e6, UTC),
-        variant=one.arm,
-        version=str(one.version),
-        propensity=one.propensity,
-        probabilities=dict(zip(map(str, one.arms), one.probabilities.tolist(), strict=True)),
-    )
-
-
-def _invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that the schema refuses."""
-    assert isinstance(error, RequestValidationError)
-    first, *more = error.errors()
-    if first["type"] == "json_invalid":
-        said = first.get("ctx", {}).get("error", "it cannot be read")
-        return _problem(400, f"the body is not JSON: {said}")
-    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "one", "several"))
-    said = f"{place or 'the body'}: {first['msg']}"
-    return _problem(422, said + (f"; and {len(more)} more" if more else ""))
-
-
-def _wrong(request: Request, error: Exception) -> Response:
-    return _problem(409 if isinstance(error, Conflict) else 422, str(error))
-
-
-def _unavailable(request: Request, error: Exception) -> Response:
-    logger.error("%s", error)
-    return _problem(503, UNAVAILABLE)
-
-
-def _problem(status: int, said: str) -> Response:
+def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request that cannot be done by a status and a sentence."""
+    status, said = 422, str(error)
+    match error:
+        case RequestValidationError():
+            first, *more = error.errors()
+            place = ".".join(str(part) for part in first["loc"] if part != "body")
+            said = f"{place or 'the body'}: {first['msg']}"
+            said += f"; and {len(more)} more" if more else ""
+            if first["type"] == "json_invalid":
+                why = first.get("ctx", {}).get("error", "it cannot be read")
+                status, said = 400, f"the body is not JSON: {why}"
+        case NoDecision():
+            status = 404
+        case Conflict():
+            status = 409
+        case OSError():
+            logger.error("%s", error)
+            status, said = 503, UNAVAILABLE
     text = said if len(said) <= MAX_SENTENCE_LENGTH else said[:MAX_SENTENCE_LENGTH] + "…"
     safe = text.encode("utf-8", "backslashreplace").decode()
     headers = {"Retry-After": "1"} if status == 503 else None

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -43,10 +43,6 @@ from bayesbandit.store.rows import (
 from bayesbandit.store.settings import Beginning, settings_of
 from bayesbandit.store.versions import rehearse
 
-if TYPE_CHECKING:
-    from bayesbandit.policies import Policy
-    from bayesbandit.weighting.base import Balance
-
 
 class Service:
     """A bandit that decides, takes rewards and learns through a `DecisionLog`.
@@ -56,8 +52,6 @@ class Service:
     wait: how long after a decision its rewards count: "1d", "12h" or seconds; None: forever.
     default_reward: the reward of decisions without a reward after `wait`. None: they are not
         learned.
-    aggregate: which of several rewards of a decision counts: the "first", or after `wait` their
-        "sum" or the "last".
     activation: whether a decision counts only after `activate` says that it was shown.
     snapshot_every: a learner stores a snapshot after this many closed decisions.
     clock: a function that returns the time, in seconds since 1970.
@@ -74,7 +68,6 @@ class Service:
         wait: str | float | None = None,
         default_reward: float | None = None,
         *,
-        aggregate: str = "first",
         activation: bool = False,
         snapshot_every: int = 5_000,
         clock: Callable[[], float] = time.time,
@@ -83,12 +76,12 @@ class Service:
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         checks.integer(snapshot_every, "snapshot_every", least=1)
         ledger = check_log(log)
-        settings = settings_of(wait, default_reward, aggregate, activation)
+        settings = settings_of(wait, default_reward, activation)
         if (known := ledger.beginning()) is None:
             ledger.begin(settings, described(bandit), saved(bandit))
             known = ledger.begun()
         check_same(log, known, beginning_of(bandit, known) | vars(settings))
-        parts = Parts(bandit.policy, bandit.spec, bandit.balance)
+        parts = Parts(policy=bandit.policy, model=bandit.spec, balance=bandit.balance)
         self._begin(log, known, parts, snapshot_every, clock)
 
     @classmethod
@@ -96,22 +89,20 @@ class Service:
         cls,
         log: DecisionLog,
         *,
-        policy: Policy | None = None,
-        model: Any = None,
-        balance: Balance | None = None,
         snapshot_every: int = 5_000,
         clock: Callable[[], float] = time.time,
+        **parts: Unpack[Parts],
     ) -> Service:
         """Return a service that continues with the newest version of the log's bandit.
 
-        policy, model, balance: what snapshots do not hold; see `Bandit.load`.
+        parts: the policy, model or balance that snapshots do not hold; see `Bandit.load`.
         """
         checks.integer(snapshot_every, "snapshot_every", least=1)
         known = check_log(log).begun()
-        if policy is not None:
+        if (policy := parts.get("policy")) is not None:
             check_same(log, known, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
-        service._begin(log, known, Parts(policy, model, balance), snapshot_every, clock)
+        service._begin(log, known, parts, snapshot_every, clock)
         return service
 
     def _begin(
@@ -143,16 +134,6 @@ class Service:
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
         return self._learner.version.bandit.arms
-
-    def surprise(self) -> float:
-        """Return the evidence that rewards have changed, as a logarithm to base 10.
-
-        It is the largest value of the e-process of `Bandit.drift_test` so far, as the learner has
-        stored it with its newest version: over the rewards learned since the learner began, and at
-        most 10,000 before. 0 if no version has learned. If nothing changes, it ever reaches 2 with
-        probability .01 at most, for each start of a learner.
-        """
-        return self.log.ledger.surprise()
 
     def rehearse(self) -> Decision:
         """Compile what decides here and follows a learner; see `versions.rehearse`.
@@ -247,50 +228,35 @@ class Service:
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def reward(self, id: Any, value: Any, at: Any = None, key: Any = None) -> Any:
+    def reward(self, id: Any, value: Any, at: Any = None) -> Any:
         """Store the reward of a decision, and return its status.
 
-        "timely" rewards count. A "late" reward came after `wait`, after the decision was closed, or
-        after the first one, if only the first counts. For an "unknown" one the log has no such
-        decision. Both are stored and do not count. "again": the same reward is already stored, and
-        nothing changes. Another value raises ValueError, and so does a time before the decision or
-        in the future. Lists of ids and values return a list of statuses, where such a reward is
-        "refused" instead.
+        "timely" rewards count. A "late" reward came after `wait`, or after the decision was closed.
+        For an "unknown" one the log has no such decision. Both are stored and do not count.
+        "again": the same reward is already stored, and nothing changes. A decision has one reward:
+        another value raises ValueError, and so does a time before the decision or in the future.
+        Lists of ids and values return a list of statuses, where such a reward is "refused" instead.
 
         at: when it was observed: a date, a datetime or seconds since 1970; None: now. A date
             without a zone is of UTC. Clocks may differ by a minute.
-        key: identifies one of several rewards of a decision, if their sum or the last one counts.
-        Give a key or `at` then, so that a reward that is sent twice does not count twice.
         """
         now = self._now()
         several = not isinstance(id, str)
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
         values = checks.column(value if several else [value], n, "rewards").tolist()
-        times = [to_microseconds(one, "at") for one in each(at, n, several)]
-        keys = [
-            self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
-        ]
-        rewards = list(zip(ids, keys, values, times, strict=True))
+        if not several or isinstance(at, str) or not isinstance(at, Iterable):
+            at = [at] * n
+        if len(at := list(at)) != n:
+            raise ValueError(f"at must have one time for each of {n} ids; got {len(at)}")
+        times = [to_microseconds(one, "at") for one in at]
+        rewards = list(zip(ids, values, times, strict=True))
         status = self.log.ledger.rewards(rewards, now, self.settings)
         if several:
             return [REFUSED if isinstance(one, ValueError) else one for one in status]
         if isinstance(status[0], ValueError):
             raise status[0]
         return status[0]
-
-    def _key(self, key: Any, at: int | None) -> str:
-        """Return the key that identifies a reward of a decision."""
-        if key is not None:
-            return check_id(key, "key")
-        if self.settings.aggregate == "first":
-            return ""
-        if at is None:
-            raise ValueError(
-                f"aggregate={self.settings.aggregate!r} takes several rewards of a decision: give "
-                "each a key=, or at=, so that one that is sent twice counts once"
-            )
-        return str(at)
 
     def activate(self, id: Any) -> None:
         """Store that a decision was shown, or each decision in a list of ids.
@@ -387,12 +353,3 @@ def list_of(values: object, what: str) -> list[object]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
-
-
-def each(value: object, n: int, several: bool) -> list[object]:
-    """Return a list of n values; a single value is repeated."""
-    if not several or isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        return [value] * n
-    if len(values := list(value)) != n:
-        raise ValueError(f"key and at must have one value for each of {n} ids; got {len(values)}")
-    return values

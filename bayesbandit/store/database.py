@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from contextvars import ContextVar
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -35,7 +34,9 @@ from bayesbandit.store.tables import metadata
 RELEASE = version("bayesbandit")
 OPEN_CONNECTIONS = 10  # that stay open
 MAX_FURTHER_CONNECTIONS = 20  # at most, while they are needed
-CREATION_LOCK = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
+# keys of PostgreSQL's advisory locks: one process creates the tables, and one learns
+CREATION_LOCK = 0x62616E646975
+LEARNER_LOCK = 0x62616E64  # and that of the schema
 _open: WeakSet[Database] = WeakSet()
 
 
@@ -237,20 +238,20 @@ class Database:
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)
 
     @contextmanager
-    def learner(self, name: str) -> Iterator[bool]:
-        """Yield whether this process may learn for the bandit of this name.
+    def learner(self) -> Iterator[bool]:
+        """Yield whether this process may learn.
 
         If so, it holds the lock within the `with` statement. The lock also ends with the process.
         """
         lock = self._lock_of_file if self.sqlite else self._lock_of_server
-        with self._answering(), lock(sha256(name.encode()).digest()[:8]) as elected:
+        with self._answering(), lock() as elected:
             yield elected
 
     @contextmanager
-    def _lock_of_file(self, key: bytes) -> Iterator[bool]:
+    def _lock_of_file(self) -> Iterator[bool]:
         """Lock a database beside the log, so that deciding goes on meanwhile."""
         assert self.path is not None
-        path = f"{self.path.resolve()}-learner-{key.hex()}"  # one for all links to the file
+        path = f"{self.path.resolve()}-learner"  # one for all links to the file
         beside = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             try:
@@ -265,15 +266,14 @@ class Database:
             beside.close()
 
     @contextmanager
-    def _lock_of_server(self, key: bytes) -> Iterator[bool]:
+    def _lock_of_server(self) -> Iterator[bool]:
         """Lock within a transaction, which a pooler keeps in one session."""
         taken = text(
-            "SELECT pg_try_advisory_xact_lock(:key) "
+            "SELECT pg_try_advisory_xact_lock(:key, hashtext(current_schema())) "
             "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
         )
         with statement_limit(self.timeout), self._begun() as connection:
-            named = {"key": int.from_bytes(key, signed=True)}
-            yield bool(connection.execute(taken, named).scalar())
+            yield bool(connection.execute(taken, {"key": LEARNER_LOCK}).scalar())
 
     # ---- the tables ------------------------------------------------------------------------------
 

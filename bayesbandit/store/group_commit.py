@@ -57,12 +57,9 @@ def insert_statements(dialect: Dialect) -> list[Statement]:
 
     PostgreSQL takes both in one statement, which is one message less.
     """
-    given = (
-        bindparam("bandit", type_=String), bindparam("id", type_=String),
-        bindparam("due", type_=BigInteger),
-    )  # fmt: skip
+    given = bindparam("id", type_=String), bindparam("due", type_=BigInteger)
     zero = literal_column("0", Integer)
-    columns = ["bandit", "decision_id", "due", "came", "shown"]
+    columns = ["decision_id", "due", "came", "shown"]
     opened = insert(states).from_select(columns, select(*given, zero, zero))
     both = [one.compile(dialect=dialect) for one in (insert(decisions), opened)]
     if dialect.positional:
@@ -84,8 +81,8 @@ class Waiting:
 class GroupCommit:
     """Group commit: the thread that has the lock stores the decisions of all calls that wait."""
 
-    def __init__(self, database: Database, bandit: str) -> None:
-        self.database, self.bandit = database, bandit
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self.statements = insert_statements(database.connected().dialect)
         self._begin()
 
@@ -99,7 +96,7 @@ class GroupCommit:
         meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
         are stored.
         """
-        rows = [{"bandit": self.bandit, "due": due, **row_of(one)} for one in made]
+        rows = [{"due": due, **row_of(one)} for one in made]
         if self.pid != os.getpid():  # a fork has other threads
             self._begin()
         own = Waiting(rows, deadline())

@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import delete, func, insert, or_, select, update
 
 from bayesbandit.store.database import Database
-from bayesbandit.store.ledger import Ledger
+from bayesbandit.store.ledger import Ledger, of_ids
 from bayesbandit.store.records import CHECKPOINT, ERASED
 from bayesbandit.store.rows import Parts, from_bytes, to_bytes
 from bayesbandit.store.tables import decisions, metadata, rewards, states, versions
@@ -48,9 +48,7 @@ def checkpoint(ledger: Ledger, parts: Parts) -> int:
 def prune(ledger: Ledger) -> int:
     """Delete what came before the newest checkpoint; return how many decisions went."""
     column = versions.c
-    found = select(func.max(column.number)).where(
-        ledger.of_bandit(versions), column.kind == CHECKPOINT
-    )
+    found = select(func.max(column.number)).where(column.kind == CHECKPOINT)
     last = ledger.one(found)
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
@@ -59,16 +57,13 @@ def prune(ledger: Ledger) -> int:
     old = (
         select(states.c.decision_id)
         .where(
-            ledger.of_bandit(states),
             closed,
             or_(states.c.version < last, states.c.version.is_(None)),
         )
         .limit(COPIED_ROWS)
     )
-    first = (
-        update(versions).where(ledger.of_bandit(versions), column.number == 0).values(snapshot=None)
-    )
-    between = delete(versions).where(ledger.of_bandit(versions), column.number.between(1, last - 1))
+    first = update(versions).where(column.number == 0).values(snapshot=None)
+    between = delete(versions).where(column.number.between(1, last - 1))
     while True:  # a transaction for some of them, so that decisions need not wait for all
         with ledger.database.write(patient=True) as connection:
             if last > 1:
@@ -76,7 +71,7 @@ def prune(ledger: Ledger) -> int:
                 connection.execute(between)
             ids = connection.execute(old).scalars().all()
             for table in (rewards, states, decisions):
-                connection.execute(delete(table).where(ledger.of_ids(table, ids)))
+                connection.execute(delete(table).where(of_ids(table, ids)))
         if not ids:
             return gone
         gone += len(ids)
@@ -89,11 +84,11 @@ def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
     erased = 0
     for some in batched(ids, COPIED_ROWS):
         with ledger.database.write() as connection:
-            there = select(decisions.c.id, decisions.c.row).where(ledger.of_ids(decisions, some))
+            there = select(decisions.c.id, decisions.c.row).where(of_ids(decisions, some))
             for row in connection.execute(there).all():
                 numbers = from_bytes(row.row).copy()
                 numbers[:n_features] = np.nan
-                one = update(decisions).where(ledger.of_ids(decisions, [row.id]))
+                one = update(decisions).where(of_ids(decisions, [row.id]))
                 blank = {"context": ERASED, "x": None, "row": to_bytes(numbers)}
                 connection.execute(one.values(blank))
                 erased += 1

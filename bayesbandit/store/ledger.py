@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import batched
 from operator import itemgetter
@@ -29,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from bayesbandit.checks import Name, arm_name, integer
+from bayesbandit.checks import arm_name, integer
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.group_commit import GroupCommit
 from bayesbandit.store.records import (
@@ -54,7 +52,6 @@ from bayesbandit.store.rows import stored_of, to_bytes
 from bayesbandit.store.settings import Beginning, Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
 
-DEFAULT_BANDIT = "default"  # the name of a bandit that is alone in its database
 PROBE_BYTES = 32_768  # bytes
 CLOCK_TOLERANCE = 60_000_000  # microseconds by which the clocks of two machines may differ
 IDS_PER_QUERY = (
@@ -62,13 +59,11 @@ IDS_PER_QUERY = (
 )
 STATE = states.c
 # statements for rows of values, which SQLAlchemy compiles once
-CHANGE_STATE = update(states).where(
-    STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one")
-)
+CHANGE_STATE = update(states).where(STATE.decision_id == bindparam("one"))
 CLOSE_DECISION = CHANGE_STATE.where(  # unless something came since it was read
     STATE.outcome.is_(None), STATE.came == bindparam("read"), STATE.shown == bindparam("seen")
 )
-KEY_OF_REWARD = itemgetter("decision_id", "key")  # in this order two of them cannot deadlock
+KEY_OF_REWARD = itemgetter("decision_id", "known")  # in this order two of them cannot deadlock
 
 
 def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
@@ -77,43 +72,25 @@ def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
     decided_at: None for a decision that the log has not. Times are microseconds since 1970.
     """
     if at > now + CLOCK_TOLERANCE:
-        limit = f"in the future: it is dated {_shown(at)}, and now is {_shown(now)}"
+        limit = f"in the future, at {at / 1e6:.0f}: now is {now / 1e6:.0f}"
     elif decided_at is not None and at < decided_at - CLOCK_TOLERANCE:
-        limit = f"before its decision: it is dated {_shown(at)}, the decision {_shown(decided_at)}"
+        limit = f"before its decision, at {at / 1e6:.0f}: that was at {decided_at / 1e6:.0f}"
     else:
         return None
     return ValueError(
-        f"a reward cannot be observed {limit}; give seconds (not milliseconds) since 1970, or a "
-        f"date with its time zone; clocks may differ by {CLOCK_TOLERANCE // 10**6} seconds"
+        f"a reward cannot be observed {limit}, in seconds since 1970; give such seconds (not "
+        "milliseconds), or a date with its time zone; clocks may differ by "
+        f"{CLOCK_TOLERANCE // 10**6} seconds"
     )
 
 
-def _shown(at: int) -> str:
-    """Return microseconds since 1970 as a date; as seconds where no calendar has it."""
-    try:
-        return datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{at / 1e6:.6g} seconds"
-
-
-def _again(id_: str, key: str, value: float, before: float, status: str) -> str | Conflict:
-    """Return AGAIN or UNKNOWN for a reward that came before, or a Conflict if that had another
-    value."""
+def _again(id_: str, value: float, before: float) -> str | Conflict:
+    """Return AGAIN for a reward that is stored, or a Conflict if another value is."""
     if before == value:
-        return UNKNOWN if status == UNKNOWN else AGAIN
-    which = f" ({key!r})" if key else ""
+        return AGAIN
     return Conflict(
-        f"decision {id_!r} has the reward {before!r}{which}, and is told {value!r}: a reward is "
-        "told once"
+        f"decision {id_!r} has the reward {before!r}, and is told {value!r}: a reward is told once"
     )
-
-
-def unknown_key(key: str, value: float) -> str:
-    """Return the key under which a reward of an unknown decision is stored.
-
-    It differs from `key`, so that a decision made later under the same id can still have that one.
-    """
-    return f"{key[:100]} unknown {value!r}"
 
 
 def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Outcome]) -> bytes:
@@ -131,49 +108,38 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
 
 
 class Snapshot(NamedTuple):
-    """The file of a bandit, of the version of this number and digest."""
+    """The file of a bandit, of the version of this number and digest. detail: of the version."""
 
     number: int
     digest: bytes
+    detail: str
     data: bytes
 
 
 class Ledger:
-    """The transactions of one bandit's log.
+    """The transactions of a bandit's log.
 
-    Other bandits may share the database: each query asks only for rows of the bandit `name`. The
-    argument `now` of the methods is in microseconds since 1970, and `how` says how rewards are
+    The argument `now` of the methods is in microseconds since 1970, and `how` says how rewards are
     joined.
     """
 
-    def __init__(self, database: Database, name: str) -> None:
-        self.database, self.name = database, name
-        self.append = GroupCommit(database, name).append
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.append = GroupCommit(database).append
 
     def __str__(self) -> str:
-        name = "" if self.name == DEFAULT_BANDIT else f", name={self.name!r}"
-        return f"{self.database.shown!r}{name}"
-
-    def of_bandit(self, table: Table) -> ColumnElement[bool]:
-        """Return the condition that a row of a table is about this bandit."""
-        return table.c.bandit == self.name
+        return repr(self.database.shown)
 
     def one(self, query: Select[Any], patient: bool = False) -> Any:
         """Return the first value of a query; None if there is none."""
         with self.database.read(patient) as connection:
             return connection.execute(query).scalar()
 
-    def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
-        """Return the condition that a row of a table is about one of these decisions."""
-        column = table.c.id if table is decisions else table.c.decision_id
-        return and_(self.of_bandit(table), column.in_(ids))
-
     # ---- the beginning ---------------------------------------------------------------------------
 
     def beginning(self) -> Beginning | None:
         """Return how the bandit began; None: the log has no bandit yet."""
-        first = select(versions.c.detail).where(self.of_bandit(versions), versions.c.number == 0)
-        detail = self.one(first)
+        detail = self.one(select(versions.c.detail).where(versions.c.number == 0))
         if detail is None:
             return None
         try:
@@ -190,18 +156,10 @@ class Ledger:
             raise self.no_bandit()
         return known
 
-    def names(self) -> list[str]:
-        """Return the names of all bandits of the database."""
-        begun = select(versions.c.bandit).where(versions.c.number == 0).order_by(versions.c.bandit)
-        with self.database.read() as connection:
-            return [*connection.execute(begun).scalars()]
-
     def no_bandit(self) -> ValueError:
-        """Return the error for a log that has no bandit of this name."""
-        names = ", ".join(map(repr, self.names()))
-        others = f"; it has {names}" if names else ""
+        """Return the error for a log that has no bandit."""
         return ValueError(
-            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{others}"
+            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one"
         )
 
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
@@ -225,8 +183,7 @@ class Ledger:
         )
         with self.database.write() as connection:
             connection.execute(insert(versions), row)
-            gone = delete(versions).where(self.of_bandit(versions), versions.c.number == number)
-            connection.execute(gone)
+            connection.execute(delete(versions).where(versions.c.number == number))
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -235,22 +192,22 @@ class Ledger:
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
             for some in batched(ids, IDS_PER_QUERY):
-                found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
+                found = connection.execute(select(decisions).where(of_ids(decisions, some)))
                 known |= {row.id: stored_of(row) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(
-        self, given: Sequence[tuple[str, str, float, int | None]], now: int, how: Settings
+        self, given: Sequence[tuple[str, float, int | None]], now: int, how: Settings
     ) -> list[str | ValueError]:
         """Store rewards, and return for each one whether it counts.
 
-        given: the decision's id, the reward's key, its value and when it was observed (microseconds
-        since 1970; None: now, or at its decision if the clock went back since). Return TIMELY,
-        LATE, UNKNOWN (no such decision) or AGAIN (stored before). For a reward that is not stored
-        return its error: a Conflict if the log has another value under this key, a ValueError if it
-        was observed before its decision or after now.
+        given: the decision's id, the reward's value and when it was observed (microseconds since
+        1970; None: now, or at its decision if the clock went back since). Return TIMELY, LATE,
+        UNKNOWN (no such decision; the first one is stored) or AGAIN (stored before). For a reward
+        that is not stored return its error: a Conflict if the decision has another one, a
+        ValueError if it was observed before its decision or after now.
         """
         found: list[str | ValueError] = []
         for some in batched(given, IDS_PER_QUERY):
@@ -259,53 +216,43 @@ class Ledger:
         return found
 
     def _rewards(
-        self,
-        connection: Connection,
-        given: Sequence[tuple[str, str, float, int | None]],
-        now: int,
+        self, connection: Connection, given: Sequence[tuple[str, float, int | None]], now: int,
         how: Settings,
-    ) -> list[str | ValueError]:
+    ) -> list[str | ValueError]:  # fmt: skip
         ids = sorted({id_ for id_, *_ in given})
-        known = self._lock(connection, ids)
-        past = select(rewards).where(self.of_ids(rewards, ids))
-        before = {
-            (row.decision_id, row.key): (row.value, row.status) for row in connection.execute(past)
-        }
-        first = how.aggregate == "first"
-        settled = {id_ for id_, row in known.items() if row.outcome or (first and row.came)}
+        states_by_id = self._lock(connection, ids)
+        past = connection.execute(select(rewards).where(of_ids(rewards, ids)))
+        told = {(row.decision_id, bool(row.known)): row.value for row in past}
         new = list[dict[str, Any]]()
-        came = Counter[str]()
         found = list[str | ValueError]()
-        for id_, key, value, when in given:
-            decided = known[id_].decided_at if id_ in known else None
+        for id_, value, when in given:
+            state = states_by_id.get(id_)
+            known = state is not None
+            decided: int | None = None if state is None else state.decided_at
             if when is not None and (wrong := mistimed(when, decided, now)):
                 found.append(wrong)
                 continue
             at = max(now, decided or now) if when is None else when
-            if decided is None:
+            if state is None:
                 status = UNKNOWN
-                key = unknown_key(key, value)
-            elif id_ in settled or (how.wait is not None and at > decided + how.wait):
+            elif state.outcome or (how.wait is not None and at > state.decided_at + how.wait):
                 status = LATE
             else:
                 status = TIMELY
-            if (id_, key) in before:
-                found.append(_again(id_, key, value, *before[id_, key]))
+            if (id_, known) in told:
+                found.append(_again(id_, value, told[id_, known]) if known else UNKNOWN)
                 continue
-            before[id_, key] = value, status
+            told[id_, known] = value
             found.append(status)
             row = {
-                "bandit": self.name, "decision_id": id_, "key": key, "value": value,
+                "decision_id": id_, "known": known, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             new.append(row)
-            if status == TIMELY:
-                came[id_] += 1
-                if first:
-                    settled.add(id_)
         if new:
             self.database.add(connection, rewards, sorted(new, key=KEY_OF_REWARD))
-        self._record_arrivals(connection, known, {id_: (n, 0) for id_, n in came.items()}, now, how)
+        timely = [states_by_id[row["decision_id"]] for row in new if row["status"] == TIMELY]
+        self._note(connection, timely, now, how, came=1)
         return found
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
@@ -318,8 +265,8 @@ class Ledger:
                 known = self._lock(connection, some)
                 if lost := {*some} - {*known}:
                     raise NoDecision(f"the log has no decision {min(lost)!r}")
-                new = {id_: (0, 1) for id_, row in known.items() if not row.shown}
-                self._record_arrivals(connection, known, new, now, how)
+                new = [row for row in known.values() if not row.shown]
+                self._note(connection, new, now, how, shown=1)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
         """Lock the states of these decisions until the transaction ends; return them by id.
@@ -331,90 +278,58 @@ class Ledger:
         found = (
             select(states, decisions.c.decided_at)
             .join(decisions, of_decision(states))
-            .where(self.of_ids(states, ids))
+            .where(of_ids(states, ids))
             .order_by(id_ if self.database.sqlite else id_.collate("C"))
             .with_for_update(of=states)
         )
         return {row.decision_id: row for row in connection.execute(found)}
 
-    def _record_arrivals(
-        self, connection: Connection, known: Mapping[str, Row[Any]],
-        news: Mapping[str, tuple[int, int]], now: int, how: Settings,
+    def _note(
+        self, connection: Connection, known: Iterable[Row[Any]], now: int, how: Settings,
+        **news: int,
     ) -> None:  # fmt: skip
-        """Count rewards and activations of decisions, and mark the decisions that are due.
+        """Note in the states of decisions that a reward came, or that they were shown.
 
-        news: by id, rewards in time and activations. With the aggregate "first" the first reward in
-        time makes a decision due; with activation it must have been shown too. With others a
-        decision is due when `wait` is over.
+        A decision is due when its reward has come and, with activation, it was shown.
         """
-        rows = []
-        for id_, (came, shown) in news.items():
-            row = known[id_]
-            came = row.came + came
-            shown = row.shown + shown
-            due = row.due
-            ready = how.aggregate == "first" and came and (shown or not how.activation)
-            if ready and row.outcome is None and (due is None or due > now):
-                due = now
-            rows.append({"name": self.name, "one": id_, "came": came, "shown": shown, "due": due})
-        if rows:
-            connection.execute(CHANGE_STATE, rows)
+        changed = []
+        for row in known:
+            state = {"came": row.came, "shown": row.shown, "due": row.due} | news
+            ready = state["came"] and (state["shown"] or not how.activation)
+            if ready and row.outcome is None and (row.due is None or row.due > now):
+                state["due"] = now
+            changed.append({"one": row.decision_id, **state})
+        if changed:
+            connection.execute(CHANGE_STATE, changed)
 
     # ---- learning --------------------------------------------------------------------------------
 
     def learner(self) -> AbstractContextManager[bool]:
-        """Yield whether this process may learn: one at a time may, for each bandit."""
-        return self.database.learner(self.name)
+        """Yield whether this process may learn: one at a time may."""
+        return self.database.learner()
 
     def due(self, now: int, limit: int) -> tuple[list[Due], dict[str, str]]:
         """Return at most `limit` open decisions that are due, the longest due first.
 
         Return beside them, by id, why rows cannot be read.
         """
-        queue = (
-            select(decisions, STATE.came, STATE.shown)
-            .join(states, of_decision(states))
-            .where(self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now)
-            .order_by(STATE.due, STATE.decision_id)
-            .limit(limit)
-        )
+        queue = recorded().where(STATE.outcome.is_(None), STATE.due <= now)
         with self.database.read() as connection:
+            queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()
-            came = self.came(connection, [row.id for row in rows if row.came])
         found = list[Due]()
         broken = dict[str, str]()
         for row in rows:
             try:
-                decision = stored_of(row)
+                found.append(due_of(row))
             except ValueError as error:
                 broken[row.id] = str(error)
-            else:
-                values = tuple(value for value, _ in came.get(row.id, []))
-                found.append(Due(decision, row.came, row.shown, values))
         return found, broken
-
-    def came(
-        self, connection: Connection, ids: Sequence[str]
-    ) -> dict[str, list[tuple[float, int]]]:
-        """Return by id the rewards in time of these decisions, and when they were observed.
-
-        They are in the order of observation. A decision without one is not there.
-        """
-        column = rewards.c
-        timely = select(column.decision_id, column.value, column.observed_at).where(
-            self.of_ids(rewards, ids), column.status == TIMELY
-        )
-        found: dict[str, list[tuple[float, int]]] = {}
-        for id_, *one in connection.execute(
-            timely.order_by(column.observed_at, column.received_at, column.key)
-        ):
-            found.setdefault(id_, []).append(tuple(one))
-        return found
 
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
         rows = [
-            {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
+            {"one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
             for id_, reason in sorted(broken.items())
         ]
         with self.database.write() as connection:
@@ -433,7 +348,7 @@ class Ledger:
         """
         rows = [
             {
-                "name": self.name, "one": case.decision.id, "version": number, "place": i,
+                "one": case.decision.id, "version": number, "place": i,
                 "outcome": case.outcome, "reward": case.reward, "reason": case.reason, "due": None,
                 "read": one.came, "seen": one.shown,
             }
@@ -460,32 +375,21 @@ class Ledger:
     def newest(self, until: int | None = None) -> int:
         """Return the number of the newest version, or of the newest up to a time; −1: none."""
         column = versions.c
-        found = select(func.max(column.number)).where(self.of_bandit(versions), column.number >= 0)
+        found = select(func.max(column.number)).where(column.number >= 0)
         newest = self.one(found if until is None else found.where(column.at <= until))
         return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
         column = versions.c
-        found: bytes | None = self.one(
-            select(column.digest).where(self.of_bandit(versions), column.number == number)
-        )
+        found: bytes | None = self.one(select(column.digest).where(column.number == number))
         return found
-
-    def surprise(self) -> float:
-        """Return what the newest version that has learned says of changes; 0 if none has."""
-        column = versions.c
-        learned = select(column.detail).where(
-            self.of_bandit(versions), column.number > 0, column.kind == LEARN
-        )
-        detail = self.one(learned.order_by(column.number.desc()).limit(1))
-        return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         column = versions.c
-        found = select(column.number, column.digest, column.snapshot).where(
-            self.of_bandit(versions), column.number > above, column.snapshot.is_not(None)
+        found = select(column.number, column.digest, column.detail, column.snapshot).where(
+            column.number > above, column.snapshot.is_not(None)
         )
         order = column.number if oldest else column.number.desc()
         with self.database.read() as connection:
@@ -497,7 +401,7 @@ class Ledger:
 
         Version 0 has one from the beginning until it is pruned, and gets no other.
         """
-        mine = self.of_bandit(versions), versions.c.number == number, versions.c.kind != STARTED
+        mine = versions.c.number == number, versions.c.kind != STARTED
         with self.database.write() as connection:
             connection.execute(update(versions).where(*mine).values(snapshot=data))
             self._forget_snapshots(connection, number)
@@ -506,37 +410,12 @@ class Ledger:
         """Delete the snapshots before this one, but for the first and those of checkpoints."""
         old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
         there = versions.c.snapshot.is_not(None)
-        connection.execute(
-            update(versions).where(self.of_bandit(versions), *old, there).values(snapshot=None)
-        )
-
-    def n_closed(self) -> int:
-        """Return how many decisions versions have closed."""
-        closed = select(func.count()).where(self.of_bandit(states), STATE.version.is_not(None))
-        return int(self.one(closed, patient=True))
-
-    def removed(self, number: int) -> dict[Name, int]:
-        """Return the arms that were removed up to a version; for each one the last such version."""
-        column = versions.c
-        found = select(column.number, column.kind, column.detail).where(
-            self.of_bandit(versions),
-            column.number.between(1, number),
-            column.kind.in_((REMOVED, CHECKPOINT)),
-        )
-        gone: dict[Name, int] = {}
-        with self.database.read() as connection:
-            for row in connection.execute(found.order_by(column.number)):
-                detail = json.loads(row.detail)
-                if row.kind == CHECKPOINT:  # those before it may have gone
-                    gone |= {arm_name(arm): n for arm, n in detail["removed"]}
-                else:
-                    gone[arm_name(detail["arm"])] = row.number
-        return gone
+        connection.execute(update(versions).where(*old, there).values(snapshot=None))
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
         number = versions.c.number
-        found = select(versions).where(self.of_bandit(versions), number > after)
+        found = select(versions).where(number > after)
         with self.database.read() as connection:
             rows = connection.execute(found.order_by(number).limit(limit)).all()
             if not rows:
@@ -549,21 +428,14 @@ class Ledger:
 
     def closed(self) -> Select[Any]:
         """Return the query for closed decisions, in the order in which they were learned."""
-        return (
-            select(
-                decisions, STATE.version.label("learned_by"), STATE.outcome, STATE.reward,
-                STATE.reason, STATE.shown,
-            )
-            .join(states, of_decision(states))
-            .where(self.of_bandit(states), STATE.version.is_not(None))
-            .order_by(STATE.version, STATE.place)
-        )  # fmt: skip
+        found = recorded().where(STATE.version.is_not(None))
+        return found.order_by(STATE.version, STATE.place)
 
     def _version(
         self, number: int, at: int, kind: str, detail: str, digest: bytes, data: bytes | None
     ) -> dict[str, Any]:
         return {
-            "bandit": self.name, "number": number, "at": at, "kind": kind, "detail": detail,
+            "number": number, "at": at, "kind": kind, "detail": detail,
             "digest": digest, "snapshot": data, "release": RELEASE,
         }  # fmt: skip
 
@@ -572,9 +444,32 @@ class Stale(Exception):
     """A reward or activation came for a decision after it was read."""
 
 
+def of_ids(table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a row of a table is about one of these decisions."""
+    column = table.c.id if table is decisions else table.c.decision_id
+    return column.in_(ids)
+
+
 def of_decision(table: Table) -> ColumnElement[bool]:
     """Return the condition that joins rows of a table to the table of decisions."""
-    return and_(table.c.bandit == decisions.c.bandit, table.c.decision_id == decisions.c.id)
+    return table.c.decision_id == decisions.c.id
+
+
+def recorded() -> Select[Any]:
+    """Return the query for decisions, with their states and the rewards that came in time."""
+    state = (STATE.version.label("learned_by"), STATE.outcome, STATE.reward, STATE.reason,
+             STATE.came, STATE.shown)  # fmt: skip
+    timely = and_(of_decision(rewards), rewards.c.status == TIMELY)
+    return (
+        select(decisions, *state, rewards.c.value, rewards.c.observed_at)
+        .join(states, of_decision(states))
+        .outerjoin(rewards, timely)
+    )
+
+
+def due_of(row: Row[Any]) -> Due:
+    """Return an open decision of a row of `recorded`."""
+    return Due(stored_of(row), row.came, row.shown, row.value)
 
 
 def outcome_of(row: Row[Any]) -> Outcome:

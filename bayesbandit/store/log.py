@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import integer
@@ -14,9 +14,7 @@ from bayesbandit.store.rows import Parts, check_id
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesbandit.policies import Policy
     from bayesbandit.store.ledger import Ledger
-    from bayesbandit.weighting.base import Balance
 
 # decisions in a part of a table: databases take so many ids in a query
 DECISIONS_PER_PART = 2**14 - 1
@@ -30,16 +28,14 @@ class DecisionLog:
     made on first use. Their names begin with `bandit_`. `?timeout=5` in the address says how many
     seconds a statement, a lock or a free connection may take (10); then a call raises OSError.
     PostgreSQL takes the parameters of libpq, too, as `connect_timeout` (2) and `tcp_user_timeout`.
-    name: the bandit's name, 1 to 200 printable characters. A database holds any number of bandits,
-    each with its own settings, versions, rewards and learner. Ids of decisions are unique within a
-    bandit: two bandits may both have a decision "order-1".
+    Each bandit has a database of its own: a file, or in PostgreSQL a database or a schema
+    ("…/name?options=-csearch_path=offers").
 
     A `Service` writes the log; any number of threads and processes may do so. Close the log, or use
     it in a `with` statement.
     """
 
-    def __init__(self, url: str, name: str = "default") -> None:
-        name = check_id(name, "name")
+    def __init__(self, url: str) -> None:
         try:
             from bayesbandit.store.database import Database
             from bayesbandit.store.ledger import Ledger
@@ -49,19 +45,10 @@ class DecisionLog:
             raise ModuleNotFoundError(
                 "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
             ) from error
-        self.ledger: Ledger = Ledger(Database(url), name)
+        self.ledger: Ledger = Ledger(Database(url))
 
     def __repr__(self) -> str:
         return f"DecisionLog({self.ledger})"
-
-    @property
-    def name(self) -> str:
-        """The name of the bandit."""
-        return self.ledger.name
-
-    def names(self) -> list[str]:
-        """Return the names of all bandits of the database."""
-        return self.ledger.names()
 
     def __enter__(self) -> DecisionLog:
         return self
@@ -78,31 +65,27 @@ class DecisionLog:
         until: Time | None = None,
         *,
         version: int | None = None,
-        policy: Policy | None = None,
-        model: Any = None,
-        balance: Balance | None = None,
+        **parts: Unpack[Parts],
     ) -> Bandit:
         """Compute the bandit again, from the first version and every later change, and return it.
 
         It equals the bandit that served, bit for bit on the machine where that one learned, and to
         1e-12 on others. until: leave out changes after this time. version: stop at this version.
-        policy, model, balance: what the snapshot does not hold; see `Bandit.load`.
+        parts: the policy, model or balance that the snapshot does not hold; see `Bandit.load`.
         """
         from bayesbandit.store.reading import rebuilt
 
-        return rebuilt(self.ledger, Parts(policy, model, balance), until, version).bandit.copy()
+        return rebuilt(self.ledger, parts, until, version).bandit.copy()
 
-    def verify(
-        self, *, policy: Policy | None = None, model: Any = None, balance: Balance | None = None
-    ) -> pd.DataFrame:
+    def verify(self, **parts: Unpack[Parts]) -> pd.DataFrame:
         """Check the log, and return one row for each violation: kind, id, expected, found, said.
 
         Every version is computed again, and each version makes its decisions again. A log without
-        violations gives an empty table. policy, model, balance: see `replay`.
+        violations gives an empty table. parts: see `replay`.
         """
         from bayesbandit.store.verification import violations
 
-        return violations(self.ledger, Parts(policy, model, balance))
+        return violations(self.ledger, parts)
 
     def frame(self, since: Time | None = None, until: Time | None = None) -> pd.DataFrame:
         """Return one row for each decision with since ≤ decided_at < until, in order of time.
@@ -118,10 +101,10 @@ class DecisionLog:
         """
         import pandas as pd
 
-        from bayesbandit.store.reading import empty, frames
+        from bayesbandit.store.reading import frames, table
 
         parts = [*frames(self.ledger, since, until)]
-        return pd.concat(parts, ignore_index=True) if parts else empty()
+        return pd.concat(parts, ignore_index=True) if parts else table([], 0)
 
     def frames(
         self, since: Time | None = None, until: Time | None = None, size: int = 10_000
@@ -150,15 +133,14 @@ class DecisionLog:
 
         backup(self.ledger, Path(path))
 
-    def checkpoint(self, *, policy: Policy | None = None, model: Any = None,
-                   balance: Balance | None = None) -> int:  # fmt: skip
+    def checkpoint(self, **parts: Unpack[Parts]) -> int:
         """Store a version that changes nothing, with a snapshot: it vouches for all before it.
 
-        Return its number. policy, model, balance: see `replay`.
+        Return its number. parts: see `replay`.
         """
         from bayesbandit.store.keeping import checkpoint
 
-        return checkpoint(self.ledger, Parts(policy, model, balance))
+        return checkpoint(self.ledger, parts)
 
     def prune(self) -> int:
         """Delete what the newest checkpoint vouches for, and return how many decisions went.
@@ -170,8 +152,7 @@ class DecisionLog:
 
         return prune(self.ledger)
 
-    def erase(self, ids: str | Iterable[str], *, policy: Policy | None = None, model: Any = None,
-              balance: Balance | None = None) -> int:  # fmt: skip
+    def erase(self, ids: str | Iterable[str], **parts: Unpack[Parts]) -> int:
         """Erase the contexts of decisions, make a checkpoint, and return how many were erased.
 
         `replay` and `verify` pass over the versions that learned them, and go on from the next
@@ -181,4 +162,4 @@ class DecisionLog:
         from bayesbandit.store.keeping import erase
 
         given = [ids] if isinstance(ids, str) else list(ids)
-        return erase(self.ledger, [check_id(one) for one in given], Parts(policy, model, balance))
+        return erase(self.ledger, [check_id(one) for one in given], parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Conflict(ValueError):
 
 @dataclass(frozen=True)
 class Stored:
-    """A decision as the log has it.
+    """A decision as the log has it, with the columns of its table.
 
     decided_at: microseconds since 1970. version: of the bandit. t: how many contexts had been
     decided before.
@@ -74,9 +74,12 @@ class Stored:
         return self.context == ERASED
 
 
+DECISION_COLUMNS = tuple(field.name for field in fields(Stored))
+
+
 @dataclass(frozen=True)
 class Due:
-    """An open decision that is to be learned now, with its rewards.
+    """An open decision that is to be learned now, with the reward that came in time.
 
     came, shown: its state when it was read. `Ledger.commit` compares them, so that nothing is lost
     that comes while the learner works.
@@ -85,7 +88,7 @@ class Due:
     decision: Stored
     came: int
     shown: int
-    rewards: tuple[float, ...]  # those that came in time, in the order of observation
+    reward: float | None
 
 
 @dataclass(frozen=True)

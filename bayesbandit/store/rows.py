@@ -6,12 +6,11 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
-from bayesbandit.store.records import Stored
+from bayesbandit.store.records import DECISION_COLUMNS, Stored
 from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
@@ -34,13 +33,12 @@ LONGEST_ID = 200  # characters
 MAX_MICROSECONDS = 2**62  # microseconds since 1970
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(TypedDict, total=False):
     """The parts of a bandit that a snapshot may not hold: see the arguments of `Bandit.load`."""
 
-    policy: Policy | None = None
-    model: Any = None
-    balance: Balance | None = None
+    policy: Policy | None
+    model: Any
+    balance: Balance | None
 
 
 def check_id(value: object, what: str = "id") -> str:
@@ -84,45 +82,39 @@ def to_bytes(values: np.ndarray) -> bytes:
 def row_of(one: Stored) -> dict[str, Any]:
     """Return the columns of a decision in its table."""
     return {
-        "id": one.id, "decided_at": one.decided_at, "arm": json.dumps(one.arm),
-        "propensity": one.propensity, "version": one.version, "t": one.t,
-        "context": one.context, "arms": json.dumps(one.arms), "row": to_bytes(one.row),
+        **vars(one),
+        "arm": json.dumps(one.arm),
+        "arms": json.dumps(one.arms),
+        "row": to_bytes(one.row),
         "probabilities": to_bytes(one.probabilities),
         "x": None if one.x is None else to_bytes(one.x),
-    }  # fmt: skip
+    }
 
 
 def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
-    known = row._mapping
+    known = {name: row._mapping[name] for name in DECISION_COLUMNS}
     try:
-        stored = Stored(
-            known["id"], known["decided_at"], known["version"], known["t"],
-            arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
-            from_bytes(known["row"]), from_bytes(known["probabilities"]),
-            None if known["x"] is None else from_bytes(known["x"]), known["context"],
-        )  # fmt: skip
-        K = len(stored.arms)
-        if len(stored.row) < TAIL + 3 * K or len(stored.probabilities) != K:
-            raise ValueError(f"it has {len(stored.row)} numbers for {K} arms")
-        return stored
+        known["arm"] = arm_named(known["arm"])
+        known["arms"] = arms_named(known["arms"])
+        for name in ("row", "probabilities", "x"):
+            known[name] = None if known[name] is None else from_bytes(known[name])
+        K = len(known["arms"])
+        if len(known["row"]) < TAIL + 3 * K or len(known["probabilities"]) != K:
+            raise ValueError(f"it has {len(known['row'])} numbers for {K} arms")
+        return Stored(**known)
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
 
 
 def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     """Return each of n contexts as JSON, as it was given: a dict, a row of a table, or numbers."""
-    import sys
-
-    pandas = sys.modules.get("pandas")
     if x is None or (isinstance(x, np.ndarray) and x.size == 0):
         return [None] * n
     if isinstance(x, np.ndarray):
         x = x.tolist()
-    elif pandas is not None and isinstance(x, pandas.Series):
-        x = dict(x.items())
-    elif not isinstance(x, list | dict) and isinstance(x, Table):
-        x = _records(x)
+    elif not isinstance(x, list | Mapping):
+        x = _records(x) if isinstance(x, Table) else dict(cast("Any", x).items())  # of a Series
     if one:
         return [text_of(x)]
     assert isinstance(x, Sequence)
@@ -200,7 +192,7 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
         path = Path(folder) / f"snapshot {version}"
         path.write_bytes(data)
         try:
-            bandit = Bandit.load(path, parts.policy, parts.model, parts.balance)
+            bandit = Bandit.load(path, **parts)
         except ValueError as error:
             said = str(error).replace(str(path), f"the snapshot of version {version}")
             raise ValueError(said) from error

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesbandit.checks import MAX_ABS_VALUE, Name, number, one_of, seconds
+from bayesbandit.checks import MAX_ABS_VALUE, Name, number, seconds
 from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Due, Outcome
-
-AGGREGATES = ("first", "sum", "last")
 
 
 @dataclass(frozen=True)
@@ -19,13 +16,11 @@ class Settings:
 
     wait: rewards count for so many microseconds after the decision; None: for ever.
     default_reward: the reward if none came within `wait`; None: the decision is not learned.
-    aggregate: which of several rewards counts, "first" or "last", or their "sum".
     activation: whether only decisions that were shown are learned.
     """
 
     wait: int | None = None
     default_reward: float | None = None
-    aggregate: str = "first"
     activation: bool = False
 
 
@@ -46,16 +41,6 @@ class Beginning:
     rounds: list[int]
 
 
-def joined(values: Sequence[float], how: Settings) -> float | None:
-    """Return the reward of a decision, from the values that came in time; None if none came.
-
-    values: in the order of observation.
-    """
-    if not values:
-        return None
-    return {"first": values[0], "sum": math.fsum(values), "last": values[-1]}[how.aggregate]
-
-
 def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
     """Return how a decision is closed: with a reward, or why without one.
 
@@ -66,9 +51,8 @@ def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
         return Outcome(decision, INACTIVE, reason="it was not activated")
     if decision.erased:
         return Outcome(decision, EXPIRED, reason="its context was erased")
-    reward = joined(due.rewards, how)
-    kind = DEFAULT if reward is None else REWARD
-    reward = how.default_reward if reward is None else reward
+    kind = DEFAULT if due.reward is None else REWARD
+    reward = how.default_reward if due.reward is None else due.reward
     if reward is None:
         return Outcome(decision, EXPIRED, reason="no reward came in time")
     if retired:
@@ -77,22 +61,17 @@ def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
 
 
 def settings_of(
-    wait: str | float | None, default_reward: float | None, aggregate: str, activation: bool
+    wait: str | float | None, default_reward: float | None, activation: bool
 ) -> Settings:
     """Return settings as a user gives them, checked."""
     span = seconds(wait, "wait")
-    one_of(aggregate, "aggregate", AGGREGATES)
     if span is None and default_reward is not None:
         raise ValueError(
             'default_reward needs wait, as wait="1d": the time after which it is learned'
-        )
-    if span is None and aggregate != "first":
-        raise ValueError(
-            f'aggregate={aggregate!r} needs wait, as wait="1d": the time after which all have come'
         )
     if default_reward is not None:
         default_reward = number(default_reward, "default_reward", largest=MAX_ABS_VALUE)
     if not isinstance(activation, bool):
         raise TypeError(f"activation must be True or False; got {activation!r}")
     microseconds = None if span is None else math.ceil(span * 1e6)
-    return Settings(microseconds, default_reward, aggregate, activation)
+    return Settings(microseconds, default_reward, activation)

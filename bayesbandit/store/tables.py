@@ -1,4 +1,4 @@
-"""The four tables of a log. They hold several bandits: each row says which one, in `bandit`.
+"""The four tables of a log, which is one bandit's.
 
 A decision never changes, except that its context may be erased. Its state says whether it is open
 and how it was closed. Rewards are kept as they came. A version is a change of the bandit, chained
@@ -25,15 +25,9 @@ metadata = MetaData()
 NAME = 200  # characters of an id
 
 
-def of_bandit() -> Column[str]:
-    """Return the column that says which bandit a row is about."""
-    return Column("bandit", String(NAME), primary_key=True)
-
-
 decisions = Table(
     "bandit_decisions",
     metadata,
-    of_bandit(),
     Column("id", String(NAME), primary_key=True),  # its keyed hash seeds the random numbers
     Column("decided_at", BigInteger, nullable=False),
     Column("arm", Text, nullable=False),
@@ -45,16 +39,15 @@ decisions = Table(
     Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/row_layout.py
     Column("probabilities", LargeBinary, nullable=False),
     Column("x", LargeBinary),  # all arms' features, where arms have features
-    Index("bandit_decisions_by_time", "bandit", "decided_at"),
+    Index("bandit_decisions_by_time", "decided_at", "id"),
     sqlite_with_rowid=False,  # a decision is one page less to write
 )
 states = Table(
     "bandit_states",
     metadata,
-    of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
     Column("due", BigInteger),  # when to learn it; none: when a reward comes
-    Column("came", Integer, nullable=False),  # rewards in time
+    Column("came", Integer, nullable=False),  # whether a reward came in time
     Column("shown", Integer, nullable=False),  # whether it was activated
     Column("outcome", String(20)),  # how it was closed; none: it is open
     Column("reward", Double),
@@ -64,19 +57,18 @@ states = Table(
     sqlite_with_rowid=False,
 )
 Index(
-    "bandit_states_by_version", states.c.bandit, states.c.version, states.c.place,
+    "bandit_states_by_version", states.c.version, states.c.place,
     sqlite_where=states.c.version.is_not(None), postgresql_where=states.c.version.is_not(None),
 )  # fmt: skip
 Index(
-    "bandit_states_open", states.c.bandit, states.c.due,
+    "bandit_states_open", states.c.due,
     sqlite_where=states.c.outcome.is_(None), postgresql_where=states.c.outcome.is_(None),
 )  # fmt: skip
 rewards = Table(
     "bandit_rewards",
     metadata,
-    of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
-    Column("key", String(NAME), primary_key=True),  # tells one of several rewards from another
+    Column("known", Integer, primary_key=True),  # whether the log had the decision
     Column("value", Double, nullable=False),
     Column("observed_at", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
@@ -85,7 +77,6 @@ rewards = Table(
 versions = Table(
     "bandit_versions",
     metadata,
-    of_bandit(),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
     Column("kind", String(20), nullable=False),

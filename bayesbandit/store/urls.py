@@ -32,13 +32,9 @@ def parsed(url: object) -> URL:
         got = shown(url) if has_scheme else "a text without ://"
         raise ValueError(f"url must be as {ADDRESS_EXAMPLES}; got {got}") from error
     backend = known.get_backend_name()
-    if backend not in ("sqlite", "postgresql"):
+    if backend != "sqlite" and known.drivername != "postgresql+psycopg":
         raise ValueError(
-            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got {backend!r}"
-        )
-    if backend == "postgresql" and known.get_driver_name() != "psycopg":
-        raise ValueError(
-            f'a log in PostgreSQL needs "postgresql+psycopg://…"; got {known.drivername!r}'
+            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got {known.drivername!r}"
         )
     if backend == "sqlite":
         if known.database in (None, "", ":memory:") or "mode=memory" in url:

@@ -51,21 +51,13 @@ from bayesbandit.store.versions import Erased, Version, restored
 ROWS_AT_A_TIME = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
 COLUMNS = ("kind", "id", "expected", "found", "said")
-SHOWN_BY_ROWS = {  # what is expected, what is found, and the sentence
-    "state without decision": ("a decision", None, "there is a state, and no decision"),
-    "reward without decision": ("a decision", None, "there is a reward, and no decision"),
-    "state": ("open or closed", "neither", "the decision is neither open nor closed"),
-    "reward": ("in time", "not", "a reward counts that came before its decision, or too late"),
-}
 
 
 def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
     """Return one row for each violation: see `DecisionLog.verify`."""
     with ledger.database.read(patient=True) as connection:
         log = Verification(ledger, connection, parts)
-        if log.read_beginning():
-            log.check_rows()
-            log.check_versions()
+        log.check()
         return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
 
 
@@ -111,30 +103,29 @@ class Verification:
         """Yield the rows of a query."""
         yield from self.connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(query)
 
-    def read_beginning(self) -> bool:
-        """Read how the bandit began; return False where the log is empty, or does not say."""
+    def check(self) -> None:
+        """Find all violations; only how the bandit began is checked where that cannot be read."""
+        known = None
         with self.noting("version", 0, "how the bandit began"):
             known = self.ledger.beginning()
-            if known is not None:
-                self.settings = known.settings
-                self.secret = known.secret
-                return True
-            own = (
-                select(one.c.bandit).where(self.ledger.of_bandit(one))
-                for one in (decisions, versions)
-            )
-            if any(self.connection.execute(one.limit(1)).first() for one in own):
+            there = select(decisions.c.id), select(versions.c.number)
+            if known is None and any(
+                self.connection.execute(one.limit(1)).first() for one in there
+            ):
                 raise ValueError(
                     "the log does not say how the bandit began: no more can be checked"
                 )
-        return False
+        if known is not None:
+            self.settings = known.settings
+            self.secret = known.secret
+            self.check_rows()
+            self.check_versions()
 
     def check_rows(self) -> None:
         """Find violations that single rows show.
 
         A reward that is stored as "unknown" needs no decision.
         """
-        own = self.ledger.of_bandit
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at
         wrong = at < decided_at - CLOCK_TOLERANCE
         if self.settings.wait is not None:
@@ -143,17 +134,18 @@ class Verification:
         reward = select(rewards.c.decision_id).outerjoin(decisions, of_decision(rewards))
         decision = select(decisions.c.id).outerjoin(states, of_decision(states))
         lost = decisions.c.id.is_(None)
-        checks = {
-            "state without decision": state.where(own(states), lost),
-            "reward without decision": reward.where(
-                own(rewards), lost, rewards.c.status != UNKNOWN
-            ),
-            "state": decision.where(own(decisions), states.c.bandit.is_(None)),
-            "reward": reward.where(own(rewards), rewards.c.status == TIMELY, wrong),
-        }
-        for kind, query in checks.items():
+        for kind, query, expected, found, said in (
+            ("state without decision", state.where(lost), "a decision", None,
+             "there is a state, and no decision"),
+            ("reward without decision", reward.where(lost, rewards.c.status != UNKNOWN),
+             "a decision", None, "there is a reward, and no decision"),
+            ("state", decision.where(states.c.decision_id.is_(None)), "open or closed", "neither",
+             "the decision is neither open nor closed"),
+            ("reward", reward.where(rewards.c.status == TIMELY, wrong), "in time", "not",
+             "a reward counts that came before its decision, or too late"),
+        ):  # fmt: skip
             for (id_,) in self.rows(query):
-                self.add(kind, id_, *SHOWN_BY_ROWS[kind])
+                self.add(kind, id_, expected, found, said)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -163,10 +155,8 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        own = self.ledger.of_bandit
-        of_version = select(decisions).where(own(decisions)).order_by(decisions.c.version)
-        made = Groups(self.rows(of_version))
-        changes = select(versions).where(own(versions), versions.c.number >= 0)
+        made = Groups(self.rows(select(decisions).order_by(decisions.c.version)))
+        changes = select(versions).where(versions.c.number >= 0)
         before: Row[Any] | None = None
         last: Version | None = None
         readable = False
@@ -183,7 +173,7 @@ class Verification:
                 self.check_outcomes(last, closed, outcomes)
             else:
                 last = None
-            last = self.compared(self.computed(last, row, outcomes), row)
+            last = self.following(last, row, outcomes)
             readable = readable or last is not None
             self.check_decisions(last, made, row)
             before = row
@@ -213,48 +203,42 @@ class Verification:
             said = "the snapshot of version 0 is not there"
             self.add("snapshot", 0, "a snapshot", "none", said)
 
-    def computed(
+    def following(
         self, last: Version | None, row: Row[Any], outcomes: Sequence[Outcome]
     ) -> Version | None:
-        """Return the version after a change; None if it cannot be computed, as the first one."""
-        if row.kind == STARTED:
-            return None
-        with self.noting("version", row.number, "a change"), suppress(Erased):
-            change = change_of(row, outcomes)
-            if last is not None and row.number == last.number + 1:
-                return last.advance(change)
-        return None
-
-    def compared(self, made: Version | None, row: Row[Any]) -> Version | None:
-        """Return this version, as it was made or as its snapshot has it, after comparing both."""
+        """Return the version of a change, as it is computed from the last one, or as its snapshot
+        has it, after comparing both; None if it cannot be known."""
         number = row.number
+        made = None
+        if row.kind != STARTED:
+            with self.noting("version", number, "a change"), suppress(Erased):
+                change = change_of(row, outcomes)
+                if last is not None and number == last.number + 1:
+                    made = last.advance(change)
         if row.snapshot is None:
             return made
         try:
-            there = restored(self.ledger, Snapshot(number, row.digest, row.snapshot), self.parts)
+            there = restored(Snapshot(number, row.digest, row.detail, row.snapshot), self.parts)
         except ValueError as error:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))
             return made
-        if made is None:
-            return there
-        if saved(made.bandit) != saved(there.bandit):
+        if made is not None and saved(made.bandit) != saved(there.bandit):
             said = f"the snapshot of version {number} is not what was learned"
             self.add("snapshot", number, "what was learned", "another bandit", said)
-        return made
+        return made or there
 
     def check_outcomes(
         self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
     ) -> None:
         """Find decisions that were closed otherwise than what came for them says."""
-        told = self.ledger.came(self.connection, [row.id for row in closed])
         for one, row in zip(outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
-            came = tuple(value for value, _ in told.get(row.id, []))
             shown = row.shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
-            right = closed_by(Due(one.decision, len(came), shown, came), self.settings, retired)
+            due = Due(one.decision, row.came, shown, row.value)
+            right = closed_by(due, self.settings, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)
             expected, found = (right.outcome, right.reward), (one.outcome, one.reward)
@@ -296,8 +280,8 @@ class Verification:
             if first.arms != bandit.arms:
                 raise ValueError(f"the arms of version {version.number} are {list(bandit.arms)}")
             among = None if first.available == first.arms else first.available
-            x = decision_of(layout_of(bandit, first.arms), some).x
-            contexts = _contexts(bandit, some, x)
+            numbers = x = decision_of(layout_of(bandit, first.arms), some).x
+            contexts = _contexts(bandit, some, numbers)
             if bandit.of_arms:
                 x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
             seeds = seeds_of(self.secret, [one.id for one in some])
@@ -312,21 +296,29 @@ class Verification:
             return
         names = np.asarray(again.arm).tolist()
         p = again.probabilities
-        right = _alike(p, [one.probabilities for one in some])
-        right &= _alike(np.asarray(again.propensity), [one.propensity for one in some])
-        same = _alike(again.rows, [one.row for one in some])
-        given = bandit.of_arms or _alike(contexts, x)
+        logged = np.array([one.probabilities for one in some])
+        rows = np.array([one.row for one in some])
+        right = _alike(np.asarray(again.propensity), [one.propensity for one in some])
+        right &= _alike(p, logged)
+        arms = [one.arm for one in some]
+        same = [name == arm for name, arm in zip(names, arms, strict=True)]
         said = f"version {version.number} decides otherwise"
+        how = "the context is not the numbers by which was decided"
+        compared = (
+            ("arm", same, names, arms, said),
+            ("propensity", right, p, logged, said),
+            ("moments", _alike(again.rows, rows), again.rows, rows, said),
+            ("context", _alike(contexts, numbers), [one.context for one in some], numbers, how),
+        )
         for i, one in enumerate(some):
-            if names[i] != one.arm:
-                self.add("arm", one.id, names[i], one.arm, said)
-            elif not right[i]:
-                self.add("propensity", one.id, p[i].tolist(), one.probabilities.tolist(), said)
-            elif not same[i]:
-                self.add("moments", one.id, again.rows[i].tolist(), one.row.tolist(), said)
-            if given is not True and not given[i]:
-                how = "the context is not the numbers by which was decided"
-                self.add("context", one.id, one.context, x[i].tolist(), how)
+            for kind, agree, expected, found, sentence in compared:
+                if not agree[i]:
+                    self.add(kind, one.id, _plain(expected[i]), _plain(found[i]), sentence)
+                    break
+
+
+def _plain(value: Any) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _arms(one: Stored) -> tuple[object, object]:

@@ -7,6 +7,7 @@ a function of the context, the arms, and a keyed hash of the decision's id.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +22,17 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
-from bayesbandit.checks import Name
-from bayesbandit.store.records import ADDED, CHECKPOINT, LEARN, Change, Outcome, Stored
+from bayesbandit.checks import Name, arm_name
+from bayesbandit.store.records import (
+    ADDED,
+    CHECKPOINT,
+    LEARN,
+    LEARNED,
+    REFUSED,
+    Change,
+    Outcome,
+    Stored,
+)
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded, saved
 
 if TYPE_CHECKING:
@@ -42,14 +52,18 @@ class Version:
     """A version of the bandit: its number, and a bandit that nobody changes.
 
     digest: of all changes up to it. removed: for each arm that was ever removed, the latest version
-    that removed it. refit: whether posterior draws were computed for this version.
+    that removed it.
     """
 
     number: int
     bandit: Bandit
     digest: bytes = b""
     removed: dict[Name, int] = field(default_factory=dict)
-    refit: bool = False
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a change stores of the version that it makes, beside its snapshot."""
+        return {"removed": [*self.removed.items()]}
 
     def advance(self, change: Change) -> Version:
         """Return the next version."""
@@ -79,8 +93,9 @@ class Version:
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
-        refits = isinstance(twin.belief, Refits) and twin.belief.refit_if_due()
-        return Version(self.number + 1, twin, b"", removed, refits)
+        if isinstance(twin.belief, Refits):
+            twin.belief.refit_if_due()
+        return Version(self.number + 1, twin, b"", removed)
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards. closed: how many decisions it closes,
@@ -92,6 +107,24 @@ class Version:
         if isinstance(twin.belief, Refits):
             twin.belief.count_decisions(closed)
         return self.next(twin, self.removed)
+
+    def closing(self, outcomes: Sequence[Outcome]) -> tuple[Version, Sequence[Outcome]]:
+        """Return the version that closes decisions so, and how they are closed: some as refused, if
+        this bandit cannot learn their rewards."""
+        learned = [one for one in outcomes if one.outcome in LEARNED]
+        try:
+            return self.learned(learned, len(outcomes)), outcomes
+        except ValueError:
+            if not (refused := self.refused(learned)):
+                raise
+        return self.closing(
+            [
+                replace(one, outcome=REFUSED, reason=reason)
+                if (reason := refused.get(one.decision.id)) is not None
+                else one
+                for one in outcomes
+            ]
+        )
 
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Return the ids of rewards that cannot be learned, and why."""
@@ -171,11 +204,8 @@ def change(
     for _ in range(MAX_ATTEMPTS):
         before = current()
         made = before.advance(Change(before.number + 1, 0, kind, detail))
-        told = detail
-        data = None
-        if kind == CHECKPOINT:
-            told = {"closed": ledger.n_closed(), "removed": [*made.removed.items()]}
-            data = saved(made.bandit)
+        data = saved(made.bandit) if kind == CHECKPOINT else None
+        told = {**detail, **made.state}
         digest = ledger.commit(before.digest, made.number, kind, told, data=data)
         if digest is not None:
             return replace(made, digest=digest)
@@ -189,7 +219,7 @@ def newest(ledger: Ledger, parts: Parts, known: Version | None = None) -> Versio
     """
     last = ledger.snapshot(above=-1 if known is None else known.number)
     if last is not None:
-        known = restored(ledger, last, parts)
+        known = restored(last, parts)
     if known is None:
         raise ledger.no_bandit()
     return catch_up(ledger, known, parts)
@@ -213,12 +243,14 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
                     raise
                 said = "%s: %s; it goes on from the snapshot of version %d"
                 logger.warning(said, ledger, error, later.number)
-                version = restored(ledger, later, parts)
+                version = restored(later, parts)
                 break
     return version
 
 
-def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
+def restored(snapshot: Snapshot, parts: Parts) -> Version:
     """Load the version whose bandit a snapshot has. parts: what the file cannot hold."""
-    number, digest, data = snapshot
-    return Version(number, loaded(data, parts, number), digest, ledger.removed(number))
+    known = json.loads(snapshot.detail).get("removed", [])
+    removed = {arm_name(arm): number for arm, number in known}
+    bandit = loaded(snapshot.data, parts, snapshot.number)
+    return Version(snapshot.number, bandit, snapshot.digest, removed)

@@ -45,10 +45,11 @@ def test_a_lost_worker_costs_what_it_held(tmp_path):
 
         killer = threading.Thread(target=kill)
         killer.start()
-        learned = bb.learn(frame, bb.Ridge(), arms=("a", "b", "c"))
+        bandit = bb.Bandit(("a", "b", "c"), bb.Ridge(), bb.Thompson(), n_features=2)
+        learned = bb.learn(frame, bandit)
         killer.join()
         time.sleep(0.1)
-        again = bb.learn(frame, bb.Ridge(), arms=("a", "b", "c"))
+        again = bb.learn(frame, bandit)
     same(learned, whole(pd.concat([log(i, 200) for i in range(PARTS)]), bb.Ridge()))
     assert learned.belief.arms.tobytes() == again.belief.arms.tobytes()
     loads = len(os.listdir(tmp_path)) - PARTS

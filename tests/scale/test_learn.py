@@ -1,6 +1,5 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
-import re
 import subprocess
 import sys
 import time
@@ -44,6 +43,11 @@ def pieces_of(frame, ends):
     return on_dask([frame.iloc[a:b] for a, b in pairwise([0, *sorted(ends), len(frame)])])
 
 
+def new(model=None, balance=None, d=2, arms=ARMS):
+    """A bandit that has learned nothing."""
+    return bb.Bandit(arms, model or bb.Ridge(), bb.Thompson(), balance, n_features=d)
+
+
 def whole(frame, model, balance=None, **settings):
     bandit = declared.bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **settings)
     bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
@@ -76,10 +80,8 @@ MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), decl
 def test_any_partitions_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
     frame, balance = log(seed), bb.InversePropensity(clip=0.2, normalize=normalize)
     with dask.config.set(scheduler="sync"):
-        learned = bb.learn(
-            pieces_of(frame, ends), model, features=["u", "v"], balance=balance, history=history
-        )
-    assert learned.arms == ARMS
+        bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, history=history)
+        learned = bb.learn(pieces_of(frame, ends), bandit, features=["u", "v"])
     same(learned, whole(frame, model, balance, history=history))
 
 
@@ -175,33 +177,12 @@ def test_a_log_may_be_anywhere(place, tmp_path):
         source = stored(frame, tmp_path)
         source = str(source / "*" / "*.parquet") if place == "pattern" else source
     features = ["u", "v"]
-    learned = bb.learn(source, bb.Ridge(), features=features)
+    learned = bb.learn(source, new(), features=features)
     same(learned, whole(frame, bb.Ridge()))
     more = bb.learn(source, learned, features=features)
     twice = pd.concat([frame, frame])
     same(more, whole(twice, bb.Ridge()))
     assert learned.history.total == 300  # it stays as it was
-
-
-@pytest.mark.parametrize("dates_first", [False, True])
-def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_path):
-    """Also as one table, where the column holds both."""
-    frame, model = log(), bb.Ridge(half_life="1d", clock="time")
-    pieces = [
-        frame.iloc[:100].assign(at=np.arange(100)),
-        frame.iloc[100:100].assign(at="none"),  # empty, so that it has no times
-        frame.iloc[100:].assign(at=pd.date_range("2025-01-01", periods=200, unit="us")),
-    ]
-    both = "partition 2 of the log: times are {}, and {} in partition 0"
-    types = ["datetime64[us]", "int64"]
-    if dates_first:
-        pieces, types = pieces[::-1], types[::-1]
-    for source, said in (
-        (on_dask(pieces), re.escape(both.format(*types))),
-        (pd.concat(pieces), "must be times, as .* or seconds"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            bb.learn(source, model, features=["u", "v"], time="at", arms=ARMS)
 
 
 @pytest.mark.parametrize("column", ["reward", "propensity"])
@@ -211,7 +192,7 @@ def test_dates_are_no_numbers(column):
         ValueError,
         match=f"of the log: column .{column}. .* must be numbers; got",
     ):
-        bb.learn(frame, bb.Ridge(), bb.Thompson(), bb.InversePropensity(), features=["u", "v"])
+        bb.learn(frame, new(balance=bb.InversePropensity()), features=["u", "v"])
 
 
 @pytest.mark.parametrize("column", ["arm", "v", "propensity"])
@@ -222,7 +203,7 @@ def test_a_column_that_a_partition_lacks_is_named(column, tmp_path):
         rows.to_parquet(tmp_path / f"{number}.parquet")
     for source in (on_dask(pieces), tmp_path):
         with pytest.raises(ValueError, match=f"a partition of the table lacks .*{column}"):
-            bb.learn(source, bb.Ridge(), features=["u", "v"])
+            bb.learn(source, new(), features=["u", "v"])
 
 
 @pytest.mark.slow
@@ -288,8 +269,8 @@ def test_words_are_encoded_and_a_part_may_have_new_levels(categories):
 
 def test_arms_with_features_share_what_parts_teach():
     frame = log()
-    learned = bb.learn(frame, bb.Shared(bb.Ridge()))
-    alone = bb.learn(frame.assign(arm="a"), bb.Ridge())
+    learned = bb.learn(frame, new(bb.Shared(bb.Ridge())))
+    alone = bb.learn(frame.assign(arm="a"), new())
     np.testing.assert_allclose(
         learned.posterior("a").location, alone.posterior("a").location, rtol=1e-10
     )
@@ -298,10 +279,12 @@ def test_arms_with_features_share_what_parts_teach():
 REFUSED = {
     "no column 'q' .propensity": {"propensity": "q"},
     "no column 'w' .feature": {"features": ["w"]},
-    "needs the logged propensities": {"balance": bb.InversePropensity(), "features": ["u"]},
-    "changes the weights of past rounds": {"balance": bb.InversePropensity(propensity="estimated")},
-    "partition 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
-    "keeps no sums, .* by bandit.update": {"model": bb.BootstrapRidgeTS(ARMS, 2)},
+    "needs the logged propensities": {"bandit": new(balance=bb.InversePropensity())},
+    "changes the weights of past rounds": {
+        "bandit": new(balance=bb.InversePropensity(propensity="estimated"))
+    },
+    "partition 0 of the log: unknown arm 'c'": {"bandit": new(arms=("a", "b"))},
+    "keeps no sums, .* by bandit.update": {"bandit": bb.BootstrapRidgeTS(ARMS, 2)},
 }  # fmt: skip
 
 
@@ -311,7 +294,7 @@ def test_what_cannot_be_learned_is_refused(why):
     if "needs the logged" in why:
         frame = frame.drop(columns="propensity")
     with pytest.raises(ValueError, match=why):
-        bb.learn(frame, **({"model": bb.Ridge()} | REFUSED[why]))
+        bb.learn(frame, **({"bandit": new()} | REFUSED[why]))
 
 
 @pytest.mark.slow
@@ -319,33 +302,33 @@ def test_other_things_are_no_log(tmp_path):
     frame = log()
     frame.iloc[:0].to_parquet(tmp_path / "none.parquet")
     with pytest.raises(ValueError, match="at least one round"):
-        bb.learn(tmp_path, bb.Ridge())
+        bb.learn(tmp_path, new())
     with pytest.raises(FileNotFoundError, match="no Parquet files"):
-        bb.learn(tmp_path / "absent", bb.Ridge())
+        bb.learn(tmp_path / "absent", new())
     with pytest.raises(TypeError, match="columns have no names"):
-        bb.learn(frame[["u", "v"]].to_numpy(), bb.Ridge())
-    with pytest.raises(TypeError, match="has its own policy"):
-        bb.learn(frame, bb.LinTS(ARMS, 2), bb.Greedy())
+        bb.learn(frame[["u", "v"]].to_numpy(), new())
+    with pytest.raises(TypeError, match="a bandit learns the log"):
+        bb.learn(frame, bb.Ridge())
     for model, said in (
         (bb.Ridge(drift=0.1), "coefficients that walk .* by bandit.update"),
         (bb.Ridge(half_life="auto"), "does not forget by the ages of rounds alone"),
         (bb.Ridge(half_life="7d", clock="time"), "time= must name the column of the rows' times"),
     ):
         with pytest.raises(ValueError, match=said):
-            bb.learn(frame, model)
+            bb.learn(frame, new(model))
     with pytest.raises(ValueError, match="and be None for others; got time='u'"):
-        bb.learn(frame, bb.Ridge(half_life=50.0), time="u")
+        bb.learn(frame, new(bb.Ridge(half_life=50.0)), time="u")
     with pytest.raises(ValueError, match=r"no column 'at' .time"):
-        bb.learn(frame, bb.Ridge(), time="at")
+        bb.learn(frame, new(), time="at")
     with pytest.raises(ValueError, match=r"keeps no sums, .* by bandit.update"):
-        bb.learn(frame, bb.Sampled(declared.lasso, draws=50))
+        bb.learn(frame, new(bb.Sampled(declared.lasso, draws=50)))
     for column in ("reward", "propensity"):
         for strange in ("high", pd.Timestamp("2026-01-01")):
             with pytest.raises(ValueError, match=f"log: column '{column}' .* must be numbers; got"):
-                bb.learn(frame.assign(**{column: strange}), bb.Ridge())
+                bb.learn(frame.assign(**{column: strange}), new())
     frame.loc[7, "reward"] = np.nan
     with pytest.raises(ValueError, match="partition 0 of the log: 1 of 300 rewards are missing"):
-        bb.learn(frame, bb.Ridge())
+        bb.learn(frame, new())
 
 
 def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
@@ -362,7 +345,7 @@ def test_the_same_partitions_give_the_same_bits_in_any_order():
     found = []
     for scheduler in ("sync", "threads"):
         with dask.config.set(scheduler=scheduler):
-            found.append(bb.learn(source, bb.Ridge(), features=["u", "v"], arms=ARMS))
+            found.append(bb.learn(source, new(), features=["u", "v"]))
     assert found[0].belief.arms.tobytes() == found[1].belief.arms.tobytes()
     same(found[0], whole(frame, bb.Ridge()))
 
@@ -397,7 +380,6 @@ def test_the_command_line_learns_files(tmp_path):
         (command, "Missing option '--bandit'"),
         (["learn"], "Missing option '--log'"),
         ([*command, "--bandit", "BLTS", "--once"], "No such option: --once"),
-        (["--part", "model=ridge", *command, "--bandit", "BLTS"], "is for a saved bandit"),
         ([*command, "--bandit", "lost.npz"], "there is no file lost.npz"),
         (
             [*command, "--bandit", str(out), "--column", "drop=id"],
@@ -425,8 +407,9 @@ if __name__ == "__main__":
     frame = frame.assign(arm=rng.choice(["u", "v"], 60), reward=rng.normal(size=60))
     with dask.config.set(scheduler="processes"):
         parts = dd.from_pandas(frame, npartitions=2)
-        bandit = bb.learn(parts, mine, features=["a", "b"])
-    whole = bb.learn(frame, mine, features=["a", "b"])
+        new = bb.Bandit(["u", "v"], mine, bb.Thompson(), n_features=2)
+        bandit = bb.learn(parts, new, features=["a", "b"])
+    whole = bb.learn(frame, new, features=["a", "b"])
     x = rng.normal(size=(5, 2))
     np.testing.assert_allclose(bandit.predict(x).mean, whole.predict(x).mean, rtol=1e-12)
 """

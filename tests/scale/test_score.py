@@ -7,14 +7,14 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.scale import scoring
 from tests.cases import few
-from tests.scale.test_learn import log
+from tests.scale.test_learn import log, new
 
 X = log()[["u", "v"]]
 NEW = ["arm", "propensity", "probability_a", "probability_b", "probability_c"]
 
 
 def test_arms_are_drawn_with_the_probabilities_that_are_written():
-    bandit = bb.learn(log(), bb.Ridge())
+    bandit = bb.learn(log(), new())
     scored = bb.score(X, bandit)
     pd.testing.assert_frame_equal(scored[["u", "v"]], X)
     np.testing.assert_allclose(scored[NEW[2:]], bandit.probabilities(X.to_numpy()), rtol=1e-9)
@@ -62,7 +62,7 @@ def test_a_bandit_that_forgets_does_not_age_while_it_scores(memory, monkeypatch)
 
 def test_a_table_on_a_cluster_stays_there_until_it_is_asked_for():
     dd = pytest.importorskip("dask.dataframe")
-    bandit = bb.learn(log(), bb.Ridge())
+    bandit = bb.learn(log(), new())
     pieces = [dd.from_pandas(X.iloc[a:b]) for a, b in [(0, 100), (100, 300)]]
     scored = bb.score(dd.concat(pieces), bandit)
     assert isinstance(scored, dd.DataFrame)
@@ -76,7 +76,7 @@ def test_a_table_on_a_cluster_stays_there_until_it_is_asked_for():
 
 def test_files_are_scored_when_they_are_asked_for(tmp_path):
     pytest.importorskip("dask.dataframe")
-    bandit = bb.learn(log(), bb.Ridge())
+    bandit = bb.learn(log(), new())
     for i in range(3):
         X.iloc[100 * i : 100 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
     bb.score(str(tmp_path / "*.parquet"), bandit).to_parquet(tmp_path / "scored")

@@ -1,6 +1,5 @@
 """Any order of calls of two services on one log, beside a model of what it must hold."""
 
-import math
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -45,20 +44,19 @@ class Life(RuleBasedStateMachine):
     kind = "sqlite"
 
     @initialize(
-        aggregate=st.sampled_from(["first", "sum"]),
         activation=st.booleans(),
         default=st.sampled_from([None, 0.0]),
     )
-    def begin(self, aggregate, activation, default):
+    def begin(self, activation, default):
         self.folder = tempfile.TemporaryDirectory()
         self.url = fresh(self.kind, self.folder.name)
         self.now = float(int(time.time())) - 10**6
-        self.aggregate, self.activation, self.default = aggregate, activation, default
+        self.activation, self.default = activation, default
         bandit = bb.LinTS(["mail", "call"], 1, seed=0)
         self.services = [
             bb.Service(
-                bandit, bb.DecisionLog(self.url), WAIT, default, aggregate=aggregate,
-                activation=activation, clock=self.clock,
+                bandit, bb.DecisionLog(self.url), WAIT, default, activation=activation,
+                clock=self.clock,
             )
             for _ in range(2)
         ]  # fmt: skip
@@ -108,24 +106,23 @@ class Life(RuleBasedStateMachine):
 
     # ---- what comes for them ---------------------------------------------------------------------
 
-    @rule(which=st.integers(0, 1), data=st.data(), value=VALUES, key=st.sampled_from("ab"))
-    def reward(self, which, data, value, key):
+    @rule(which=st.integers(0, 1), data=st.data(), value=VALUES)
+    def reward(self, which, data, value):
         name = data.draw(st.sampled_from([*NAMES, *self.made]))
         service, one = self.of(which), self.made.get(name)
         if one is None:
-            assert service.reward(name, value, key=key) == "unknown"
+            assert service.reward(name, value) == "unknown"
             return
-        if (name, key) in self.rewards:
-            if self.rewards[name, key] == value:
-                assert service.reward(name, value, key=key) == "again"
+        if name in self.rewards:
+            if self.rewards[name] == value:
+                assert service.reward(name, value) == "again"
             else:
                 with pytest.raises(ValueError, match="a reward is told once"):
-                    service.reward(name, value, key=key)
+                    service.reward(name, value)
             return
         late = one.outcome != "open" or max(self.now, one.at) > one.at + WAIT
-        late = late or (self.aggregate == "first" and bool(one.came))
-        assert service.reward(name, value, key=key) == ("late" if late else "timely")
-        self.rewards[name, key] = value
+        assert service.reward(name, value) == ("late" if late else "timely")
+        self.rewards[name] = value
         if not late:
             one.came.append(value)
             self.ready(one)
@@ -145,7 +142,7 @@ class Life(RuleBasedStateMachine):
     def ready(self, one):
         """Let the learner have a decision whose first reward has come."""
         shown = one.shown or not self.activation
-        if self.aggregate == "first" and one.came and shown and one.outcome == "open":
+        if one.came and shown and one.outcome == "open":
             one.due = min(one.due, self.now)
 
     @rule(seconds=st.sampled_from([1, 10, 200, 1000, -5, -300]))
@@ -227,7 +224,7 @@ class Life(RuleBasedStateMachine):
         assert self.of(which).log.prune() == len(gone)
         for name in gone:
             del self.made[name]
-        self.rewards = {key: one for key, one in self.rewards.items() if key[0] not in gone}
+        self.rewards = {key: one for key, one in self.rewards.items() if key not in gone}
 
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES))
     def erase(self, which, name):
@@ -250,11 +247,10 @@ class Life(RuleBasedStateMachine):
             assert (row["status"], row["arm"], row["version"]) == (
                 one.outcome, one.arm, one.version
             )  # fmt: skip
-            came = one.came[:1] if self.aggregate == "first" else one.came
             if one.outcome == "default":
                 assert row["reward"] == self.default
-            elif one.outcome != "inactive" and came:
-                assert row["reward"] == math.fsum(came)
+            elif one.outcome != "inactive" and one.came:
+                assert [row["reward"]] == one.came
         found = self.of(1).log.verify()
         assert found.empty, found.to_dict("records")
 

@@ -97,24 +97,6 @@ def test_its_numbers_are_those_of_the_log(log, tmp_path):
     assert "refused" not in closed
 
 
-def watched(log):
-    from bayesbandit.service.watching import Watch
-    from bayesbandit.store.reading import chunks
-
-    seen = Watch(log.ledger.begun())
-    for chunk in chunks(log.ledger, None, None, 10_000):
-        seen.add(chunk)
-    return seen
-
-
-@pytest.mark.slow
-def test_floors_are_seen(log):
-    seen = watched(log[0])
-    low = np.stack(log[0].frame()["probabilities"]).min(axis=1)
-    assert seen.rows["floor"].sum() == (low <= 0.1 * 1.001).sum() > 0
-    assert seen.drift()["column"].tolist() == list(bb.ope.Log.of(log[0]).features)
-
-
 @pytest.mark.slow
 def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
     for words, said in (
@@ -165,30 +147,10 @@ def test_it_says_whether_rewards_have_changed(shared, tmp_path):
             service.learn()
             _, output = written(url, tmp_path)
             said.append(" ".join(output.split()))
-        assert service.surprise() >= 2
     assert "Nothing says that the rewards have changed" in said[0]
     found = re.search(r"have changed: the evidence passed 100 at reward (\d+)", said[1])
     assert found is not None
     assert 150 < int(found[1]) < 230
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_drift_is_in_units_of_the_first_contexts(shared, tmp_path):
-    """Of all arms' features, where arms have some; a column that never changes has not drifted."""
-    rng = np.random.default_rng(0)
-    x = np.column_stack([rng.normal(size=1600), np.full(1600, 0.1)])
-    x[1000:, 0] = 5.0 + 2.0 * rng.normal(size=600)
-    model = bb.Shared(bb.Ridge()) if shared else bb.Ridge()
-    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2, seed=0)
-    with bb.DecisionLog(f"sqlite:///{tmp_path}/drift.db") as log:
-        bb.Service(bandit, log, clock=iter(range(10**9, 2 * 10**9)).__next__).decide(
-            x.reshape(800, 2, 2) if shared else x, id=[f"{i:04}" for i in range(800 * (2 - shared))]
-        )
-        table = watched(log).drift()
-    z = (x[:, 0] - x[:1000, 0].mean()) / x[:1000, 0].std()
-    assert table["contexts"].tolist() == [1600, 1600]
-    assert table["mean_shift"].to_numpy() == pytest.approx([z.mean(), 0.0], abs=1e-9)
-    assert table["sd_ratio"].to_numpy() == pytest.approx([z.std(), 1.0])
 
 
 @pytest.mark.parametrize("command", ["report", "learn", "serve"])
@@ -214,7 +176,7 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
             now[0] += 0.5
             if rewards:
                 service.reward(one.id, 1.0)
-        tables, figures, said = watch(log, None, None)
+        tables, figures, said = watch(log)
     number = "2 decisions" if rewards == 2 else "1 decision"
     assert said.startswith(f"{number} on 2025-11-24 (UTC), {rewards} with a reward that came")
     assert ("within 0.5 seconds" in said) == bool(rewards)

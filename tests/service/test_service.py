@@ -11,7 +11,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.beliefs.drift_test import EProcess
 
 sa = pytest.importorskip("sqlalchemy")
 
@@ -46,10 +45,10 @@ def linear(**settings):
     return bb.LinTS(["mail", "call", "wait"], 2, seed=0, **settings)
 
 
-def begun(url, bandit=None, name="default", **settings):
+def begun(url, bandit=None, **settings):
     clock = Clock()
     settings = {"wait": "1d", "default_reward": 0.0, "clock": clock} | settings
-    return bb.Service(bandit or linear(), bb.DecisionLog(url, name), **settings), clock
+    return bb.Service(bandit or linear(), bb.DecisionLog(url), **settings), clock
 
 
 def same(one, other):
@@ -158,7 +157,7 @@ def test_ids_that_no_database_would_keep(lite, bad):
     for call in (
         lambda: service.decide([0.0, 0.0], id=bad),
         lambda: service.activate(bad),
-        lambda: service.reward("a", 1.0, key=bad),
+        lambda: service.reward(bad, 1.0),
     ):
         with pytest.raises((ValueError, TypeError)):
             call()
@@ -169,7 +168,7 @@ def test_hostile_ids_are_text(url):
     service, _ = begun(url)
     bad = "'); DROP TABLE bandit_decisions; --<script>"
     assert service.decide([0.0, 0.0], id=bad).id == bad
-    assert service.reward(bad, 1.0, key=bad) == "timely"
+    assert service.reward(bad, 1.0) == "timely"
     assert service.learn() == 1
 
 
@@ -353,45 +352,6 @@ def test_a_batch_with_more_ids_than_a_query_takes(lite):
     assert (service.decide(np.zeros((40_000, 2)), id=ids).arm == first.arm).all()
 
 
-@pytest.mark.parametrize(("aggregate", "value"), [("first", 3.0), ("sum", 5.5), ("last", 3.0)])
-def test_several_rewards_of_a_decision(lite, aggregate, value):
-    """The first is the one that came first, whatever its date says."""
-    service, clock = begun(lite, aggregate=aggregate)
-    decision = service.decide([0.0, 0.0])
-    start = clock.now
-    clock.now += 30
-    for key, reward, after in (("b", 3.0, 30), ("a", 2.0, 10), ("c", 0.5, 20), ("b", 3.0, 30)):
-        service.reward(decision.id, reward, at=start + after, key=key)
-    assert service.log.verify().empty
-    clock.now = start + 2 * DAY
-    assert service.reward(decision.id, 9.0, key="d", at=clock.now) == "late"
-    assert service.learn() == 1
-    assert service.bandit.history.reward.tolist() == [value]
-    assert service.log.frame()["reward"].tolist() == [value]
-    assert service.log.verify().empty
-
-
-@pytest.mark.parametrize("together", [False, True])
-def test_a_second_reward_with_an_older_time_does_not_replace_the_first(url, together):
-    service, clock = begun(url)
-    decision = service.decide([0.0, 0.0])
-    at = [clock.now + 20, clock.now + 10]
-    clock.now += 30
-    if together:
-        told = service.reward([decision.id] * 2, [1.0, 0.0], at=at, key=["a", "b"])
-    else:
-        told = [
-            service.reward(decision.id, value, at=when, key=key)
-            for value, when, key in zip([1.0, 0.0], at, "ab", strict=True)
-        ]
-    assert told == ["timely", "late"]
-    assert service.reward(decision.id, 1.0, at=at[0], key="a") == "again"
-    service.learn()
-    assert service.bandit.history.reward.tolist() == [1.0]
-    assert service.log.frame()["reward"].tolist() == [1.0]
-    assert service.log.verify().empty
-
-
 DATED = "a reward cannot be observed "
 
 
@@ -421,15 +381,6 @@ def test_a_reward_that_is_dated_before_its_decision_or_in_the_future_is_refused(
         assert service.reward([one, other], [1.0, 1.0], at=[at, None]) == ["timely", "timely"]
     assert service.learn() == 2 - bool(said)
     assert service.log.verify().empty
-
-
-def test_sums_need_to_tell_rewards_apart(lite):
-    service, _ = begun(lite, aggregate="sum")
-    decision = service.decide([0.0, 0.0])
-    with pytest.raises(ValueError, match=r"give each a key=, or at="):
-        service.reward(decision.id, 1.0)
-    assert service.reward(decision.id, 1.0, at=1.7e9 + 5) == "timely"
-    assert service.reward(decision.id, 1.0, at=1.7e9 + 5) == "again"
 
 
 def test_only_what_was_shown_counts(url):
@@ -544,17 +495,14 @@ def test_one_learns_at_a_time(url):
 @pytest.mark.slow
 def test_the_same_rewards_in_another_order_do_not_deadlock(tmp_path):
     """Sent twice, for decisions that are closed: no row of the queue puts one before the other."""
-    service, _ = begun(fresh("postgresql", tmp_path))
-    ids = [service.decide([0.0, 0.0]).id for _ in range(200)]
-    service.reward(ids, np.zeros(200))
+    service, clock = begun(fresh("postgresql", tmp_path))
+    made = [service.decide(np.zeros((200, 2))).id.tolist() for _ in range(4)]
+    clock.now += DAY + 1
     service.learn()
     with ThreadPoolExecutor(4) as pool:
-        for turn in range(4):
+        for ids in made:
             several = [ids, ids[::-1]] * 2
-            calls = [
-                pool.submit(service.reward, some, np.ones(200), key=[f"again {turn}"] * 200)
-                for some in several
-            ]
+            calls = [pool.submit(service.reward, some, np.ones(200)) for some in several]
             calls += [pool.submit(service.activate, some) for some in several]
             for call in calls:
                 call.result()
@@ -574,7 +522,7 @@ def test_of_two_that_learn_the_same_the_second_is_too_late(url):
 
 
 def test_what_comes_while_the_learner_computes_is_not_lost(url):
-    service, clock = begun(url, aggregate="sum")
+    service, clock = begun(url)
     one = service.decide([0.0, 0.0]).id
     clock.now += DAY + 1
     due, _ = service.log.ledger.due(service._now(), 10)
@@ -592,7 +540,7 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
     ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
     ledger, now = service.log.ledger, service._now()
     with ledger.database.write() as connection:
-        ledger._rewards(connection, [(ids[0], "", 1.0, now)], now, service.settings)
+        ledger._rewards(connection, [(ids[0], 1.0, now)], now, service.settings)
         service.reward(ids[1], 2.0)
         service.reward(ids[2], 3.0)
         assert service.learn() == 2
@@ -770,8 +718,6 @@ def test_nothing_to_open(lite):
         ({"wait": "soon"}, "wait must be seconds, or text"),
         ({"wait": -1}, "wait must be a span of time"),
         ({"wait": None}, "default_reward needs wait"),
-        ({"wait": None, "default_reward": None, "aggregate": "sum"}, "'sum' needs wait"),
-        ({"aggregate": "mean"}, "aggregate must be one of"),
         ({"default_reward": np.nan}, "default_reward must be a finite number"),
         ({"snapshot_every": 0}, "snapshot_every must be"),
     ],
@@ -785,7 +731,7 @@ def test_settings_that_make_no_sense(lite, settings, said):
 
 @pytest.mark.parametrize("wait", [3600, 3600.0, "3600", "3600.0", "1h", "60min"])
 def test_a_number_is_seconds_as_text_too(wait):
-    assert settings_of(wait, None, "first", False).wait == 3_600_000_000
+    assert settings_of(wait, None, False).wait == 3_600_000_000
     assert bb.LinTS(2, 1, half_life=wait, clock="time").belief.memory.rate == np.log(2.0) / 3600.0
 
 
@@ -851,32 +797,6 @@ def test_while_the_server_is_down_there_is_no_decision(tmp_path):
     assert service.log.verify().empty
 
 
-# ---- an alarm ----------------------------------------------------------------------------------
-
-
-def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
-    """It is that of all rounds, though the bandit keeps 25 of them; /metrics and others read it."""
-    metrics = pytest.importorskip("bayesbandit.service.metrics")
-    service, clock = begun(fresh("sqlite", tmp_path), linear(history=25))
-    shown, whole, rng = metrics.Metrics(), EProcess(), np.random.default_rng(0)
-    for _ in range(5):
-        before = service.bandit.history.total
-        for i in range(20):
-            decision = service.decide(rng.normal(size=2))
-            if i % 3:
-                service.reward(decision.id, float(rng.random()))
-        service.learn()
-        kept = service.bandit.history
-        new = slice(len(kept) - (kept.total - before), None)
-        whole.add(kept.x[new], kept.arm[new], kept.reward[new])
-        text = shown.text(service).decode()
-        clock.now += DAY
-    found = bb.Service.open(service.log).surprise()
-    assert len(kept) == 25 < kept.total == whole.n
-    assert found * np.log(10) == pytest.approx(whole.log_e.max(initial=0.0), abs=1e-9)
-    assert f"bayesbandit_surprise {found}" in text
-
-
 @pytest.mark.parametrize(
     "at",
     [
@@ -894,3 +814,48 @@ def test_one_time_is_that_of_each_of_several_rewards(lite, at):
     assert service.reward(ids[0], 1.0, at=at) == "timely"
     assert service.reward(ids[1:], [1.0, 2.0], at=at) == ["timely"] * 2
     assert len({row["observed_at"] for row in rows(service, "rewards")}) == 1
+
+
+def test_the_longest_ids_fit_into_an_index(url):
+    """Of 200 characters that take four bytes each, and do not compress."""
+    rng = np.random.default_rng(0)
+    longest = "".join(chr(0x20000 + int(i)) for i in rng.integers(0, 40_000, 200))
+    service, _ = begun(url)
+    one = longest[::-1]
+    service.decide([0.0, 0.0], id=one)
+    service.activate(one)
+    assert service.reward([one, longest], [1.0, 1.0]) == ["timely", "unknown"]
+    assert service.learn() == 1
+    assert service.log.verify().empty
+
+
+def test_states_are_locked_in_the_order_in_which_versions_close_them(url):
+    """By code points: where the database sorts "a" before "B", learner and rewards deadlocked."""
+    service, _ = begun(url)
+    ids = ["b", "A", "a", "B", "Zz"]
+    for one in ids:
+        service.decide(np.zeros(2), id=one)
+    ledger = service.log.ledger
+    with ledger.database.write() as connection:
+        assert list(ledger._lock(connection, ids)) == sorted(ids)
+
+
+@pytest.mark.slow
+def test_bandits_may_share_a_database_by_schemas(tmp_path):
+    """Each has a log and a learner of its own."""
+    url = fresh("postgresql", tmp_path)
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    services = []
+    for name in ("offers", "layout"):
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+        service, _ = begun(f"{url}&options=-csearch_path%3D{name}")
+        service.reward(service.decide([0.0, 0.0], id="order-1").id, 1.0)
+        services.append(service)
+    one, other = services
+    with one.log.ledger.learner() as elected:
+        assert elected
+        assert other.learn() == 1
+    assert one.learn() == 1
+    assert one.log.verify().empty
+    assert other.log.verify().empty

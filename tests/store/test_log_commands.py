@@ -36,7 +36,7 @@ def service(url):
 
 
 def test_a_backup_of_a_log_at_work_is_restored_and_whole(url, tmp_path):
-    service, clock = begun(url, name="offers")
+    service, clock = begun(url)
     live(service, clock, days=2)
     out = tmp_path / "backup.db"
     open_one = service.decide([0.0, 0.0], id="open")
@@ -44,8 +44,8 @@ def test_a_backup_of_a_log_at_work_is_restored_and_whole(url, tmp_path):
     assert found.exit_code == 0, said
     service.decide([1.0, 0.0])  # the log goes on, and its copy does not
     copy = f"sqlite:///{out}"
-    assert run("log", "verify", "--log", copy, "--name", "offers")[1] == "The log is whole."
-    with bb.DecisionLog(copy, "offers") as log:
+    assert run("log", "verify", "--log", copy)[1] == "The log is whole."
+    with bb.DecisionLog(copy) as log:
         restored = bb.Service.open(log, clock=clock)
         assert same(restored.bandit, service.bandit)
         assert same(log.replay(), service.bandit)
@@ -109,9 +109,7 @@ def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_pat
         (["backup", "no/b.db"], "no folder"),
         (["export", "log.txt"], "the file must end in .csv or .parquet; got 'log.txt'"),
         (["export", "here/log.csv"], "here is no folder"),
-        (["export", "log.csv", "--name", "nobody"], "has no bandit"),
         (["erase"], "Missing argument"),
-        (["prune", "--name", "nobody"], "has no bandit"),
         (["prune", "--policy", "mine.py:POLICY"], "No such option: --policy"),
     ],
 )

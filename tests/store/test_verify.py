@@ -118,7 +118,7 @@ def test_all_are_listed(forge):
     found = forge(
         f"DELETE FROM bandit_states WHERE decision_id = {FIRST}",
         "UPDATE bandit_decisions SET propensity = 0.9 WHERE version = 2",
-        "INSERT INTO bandit_rewards VALUES ('default', 'nobody', '', 1, 2, 3, 'timely')",
+        "INSERT INTO bandit_rewards VALUES ('nobody', 1, 1, 2, 3, 'timely')",
     )
     assert {"state", "digest", "propensity", "reward without decision"} <= set(found["kind"])
 
@@ -311,20 +311,17 @@ def test_a_frame_of_a_time(tmp_path):
 # ---- evidence ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("aggregate", "whole"), [("sum", 3.0), ("last", 2.0), ("first", 1.0)])
-def test_a_reward_is_no_evidence_before_all_of_it_has_come(tmp_path, aggregate, whole):
-    service, clock = begun(fresh("sqlite", tmp_path), aggregate=aggregate)
+def test_a_reward_of_an_open_decision_is_evidence(tmp_path):
+    service, clock = begun(fresh("sqlite", tmp_path))
     service.decide([0.0, 1.0])
     clock.now += DAY
     service.learn()
     late = service.decide([0.0, 1.0]).id
-    service.reward(late, 1.0, key="one")
-    first = [0.0, 1.0 if aggregate == "first" else np.nan]
-    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, first)
-    service.reward(late, 2.0, key="two", at=clock.now + 60)
+    service.reward(late, 1.0)
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, 1.0])
     clock.now += DAY
     service.learn()
-    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, whole])
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, 1.0])
 
 
 @pytest.mark.slow

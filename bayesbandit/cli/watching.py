@@ -1,0 +1,81 @@
+"""What a log's decisions show for the report, as tables: by day and week, and how closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from bayesbandit.checks import Name
+from bayesbandit.store.log import DecisionLog
+from bayesbandit.store.reading import OPEN_STATE
+from bayesbandit.store.records import INACTIVE
+
+COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status"]
+OTHER_ARMS = "all others"
+DAYS_PER_YEAR = pd.Timedelta(days=366)
+
+
+def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
+    """Return a row for each decision: when it was decided and rewarded, its arm, reward and status,
+    its week, the hours to its reward, and whether it is open, or has no reward for ever."""
+    parts = [part[COLUMNS].copy() for part in log.frames(since)]  # no view of the whole part
+    if not parts:
+        raise ValueError(f"{log} has no decision in this time")
+    rows = pd.concat(parts, ignore_index=True)
+    decided = rows["decided_at"].dt.tz_localize(None)
+    rewarded = rows["rewarded_at"].dt.tz_localize(None)
+    is_open = rows["status"] == OPEN_STATE
+    return rows.assign(
+        decided_at=decided,
+        rewarded_at=rewarded,
+        week=monday(decided),
+        lag=(rewarded - decided).dt.total_seconds() / 3600.0,
+        is_open=is_open,
+        lost=rows["reward"].isna() & ~is_open & (rows["status"] != INACTIVE),
+    )
+
+
+def by_day(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return decisions by their day, and rewards by the day on which they were observed."""
+    day = rows["decided_at"].dt.floor("D")
+    rewarded = rows["rewarded_at"].dropna().dt.floor("D")
+    right = rewarded.between(day.min(), day.max() + DAYS_PER_YEAR)  # clocks may be wrong
+    counts = {"decisions": day.value_counts(), "rewards": rewarded[right].value_counts()}
+    return pd.DataFrame(counts).sort_index().asfreq("D").fillna(0.0)
+
+
+def shares(rows: pd.DataFrame, most: Sequence[Name]) -> pd.DataFrame:
+    """Return the arms' shares by day, `most` first; the others are one."""
+    names = {arm: str(arm) for arm in most}
+    shown = rows["arm"].map(lambda arm: names.get(arm, OTHER_ARMS))
+    table = pd.crosstab(rows["decided_at"].dt.floor("D"), shown, normalize="index")
+    order = dict.fromkeys([*names.values(), OTHER_ARMS])
+    return table[[name for name in order if name in table]]
+
+
+def by_week(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return decisions, rewards, open decisions and those without a reward for ever, by the Monday
+    of each week."""
+    return rows.groupby("week").agg(
+        decisions=("lost", "size"),
+        rewards=("lag", "count"),
+        open=("is_open", "sum"),
+        lost=("lost", "sum"),
+    )
+
+
+def closed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how many decisions are open or were closed in which way, and how old they are."""
+    found = rows.groupby("status")["decided_at"].agg(["size", "min"])
+    hours = (rows["decided_at"].max() - found["min"]).dt.total_seconds() / 3600.0
+    table = {
+        "decisions": found["size"], "oldest_hours": hours, "share": found["size"] / len(rows)
+    }  # fmt: skip
+    return pd.DataFrame(table).rename_axis("status").reset_index()
+
+
+def monday(at: pd.Series) -> pd.Series:
+    """Return the Monday on which the week of each time begins."""
+    day = at.dt.floor("D")
+    return day - pd.to_timedelta(day.dt.day_of_week, unit="D")
