@@ -121,7 +121,7 @@ class Plan:
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
         if isinstance(self.method, GaussianBlock) and self.method.affine:
-            return self.method.quadratic.takes_weight
+            return self.method.takes_weight
         weight = containers(self.built).get("weight")
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
@@ -215,9 +215,7 @@ class Plan:
         method = self.method
         if isinstance(method, ConjugateEngine):
             return method.streams
-        if not (self.closed_form and method.streams) or (
-            normalize and not method.structure.rows.by_weight
-        ):
+        if not (self.closed_form and method.streams) or (normalize and not method.rows.by_weight):
             return False
         try:
             method.distribution(method.prior)

@@ -289,8 +289,8 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
         theta, u = whole.flat(found.start(len(data[0]), np.random.default_rng(seed)))
         u = whole.inside(u)
         state = whole.named(theta, u)
-        given = [state[v.name] for v in found.quadratic.given]
-        prior, likelihood = (found.quadratic.natural(part, given) for part in (None, data))
+        given = [state[v.name] for v in found.given]
+        prior, likelihood = (found.natural(part, given) for part in (None, data))
         precision, shift = whole.natural(u)
         shift = shift + precision @ whole.layout.centre
         both = prior + likelihood

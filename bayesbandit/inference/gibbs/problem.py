@@ -145,7 +145,7 @@ class Problem:
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
         at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
-        lost = abs(self.layout.dense.by.powers) @ at_limit > 0.0
+        lost = abs(self.layout.dense.powers) @ at_limit > 0.0
         lost |= self.layout.rounding(theta, u) > 1.0
         if not lost.any():
             return False

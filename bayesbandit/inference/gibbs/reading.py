@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.gaussian_block import GaussianBlock
-from bayesbandit.inference.gibbs.layout import Dense, Split, split
+from bayesbandit.inference.gibbs.layout import Split, split
 from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Term
@@ -24,11 +24,10 @@ from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
     Part,
-    Products,
-    Reader,
     RowsTogether,
+    Squares,
     Variables,
-    added,
+    parts,
     summands,
     together,
 )
@@ -52,14 +51,14 @@ class Reading:
         rest: Sequence[str],
         between: Mapping[str, Interval],
     ) -> None:
-        quadratic = block.quadratic
-        density = block.quadratic.density
-        self.block, self.density, self.engine = block, density, quadratic.engine
-        self.rest, self.reals = tuple(rest), quadratic.names
+        self.block = block
+        self.density = density = block.density
+        self.engine = block.engine
+        self.rest = tuple(rest)
+        self.reals = tuple(block.slices)
         self.between = dict(between)
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
         self._prior: tuple[tuple[int, int], Split] | None = None  # with D and P
-        self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
         self._whole: dict[Term, list[Part]] = {}
         self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
 
@@ -90,9 +89,7 @@ class Reading:
         for g, _ in graphs:
             if why := analytic.fault(g, most=1):
                 raise self.refusal(f"{term.label}: {why}")
-        inputs = list(density.inputs.values())
-        parts = [Part(g, sign, unknown, inputs) for g, sign in graphs]
-        return [part for part in parts if part.unknown]
+        return parts(graphs, unknown, list(density.inputs.values()))
 
     def refusal(self, reason: str) -> NotThisEngine:
         return refuse(self.engine, reason)
@@ -142,44 +139,18 @@ class Reading:
     def _terms(self, terms: Sequence[Term], data: Data, variables: Variables) -> Form:
         """Return the form of some terms."""
         rows = self.density.arguments(data)
-        forms = [Form.empty(variables.reals, variables.positives)]
+        forms: list[Form] = []
         for term in terms:
             try:
                 try:
-                    forms += self._forms(term, self._parts[term], rows, variables)
+                    forms += [part.form(rows, variables) for part in self._parts[term]]
                 except RowsTogether:  # as a function of θ, not of mean rewards
                     if term not in self._whole:
                         self._whole[term] = self._numbers(term, summands(term.graph))
-                    forms += self._forms(term, self._whole[term], rows, variables)
+                    forms += [part.form(rows, variables) for part in self._whole[term]]
             except NoForm as error:
                 raise self.refusal(f"{term.label}: {error}") from None
-        return together(forms)
-
-    def _forms(
-        self, term: Term, parts: list[Part], rows: Sequence[np.ndarray], variables: Variables
-    ) -> list[Form]:
-        """Return the forms of parts; those that have none are replaced by what they are sums of."""
-        forms: list[Form] = []
-        for part in list(parts):
-            try:
-                forms.append(self._form(part, rows, variables))
-            except NoForm as error:
-                smaller = self._numbers(term, added(part.graph, part.sign))
-                if not smaller or isinstance(error, RowsTogether):
-                    raise
-                forms += self._forms(term, smaller, rows, variables)
-                # another thread may have done so
-                parts[:] = [one for p in parts for one in (smaller if p is part else [p])]
-        return forms
-
-    def _form(self, part: Part, rows: Sequence[np.ndarray], variables: Variables) -> Form:
-        """Return the form of a part; those that no row enters are read once."""
-        if part not in self._fixed:
-            form = Reader(part, rows, variables).read()
-            if not part.fixed:
-                return form
-            self._fixed[part] = form
-        return self._fixed[part].among(variables.reals, variables.positives)
+        return together(forms, variables.reals, variables.positives)
 
     @cached_property
     def log_density(self) -> Compiled:
@@ -190,7 +161,7 @@ class Reading:
 
 def likelihood(
     noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
-) -> tuple[Dense, np.ndarray]:
+) -> tuple[Squares[np.ndarray], np.ndarray]:
     """Return the form of rows of such noise: Σ −½ log σ² − weight (A θ + b − reward)² / 2σ²,
     σ² = κ Π v^e; its squares, and α (P,)."""
     assert noise.factor is not None
@@ -203,4 +174,4 @@ def likelihood(
     ends = len(places) * np.arange(n + 1)
     powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    return Dense(Products(coef, powers), A, reward - b), linear
+    return Squares(coef, powers, A, reward - b), linear

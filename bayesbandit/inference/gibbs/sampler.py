@@ -1,8 +1,8 @@
 """The Gibbs engine for conditionally Gaussian models, derived from the declaration.
 
-One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
-variable is positive, and the log density a sum of monomials of these, alone or times squares of
-what is Gaussian: it is analytic, and its values at the rows at hand are such a sum's (`form`).
+One block is Gaussian given the rest, by the degree of the log density (`gaussian_block`). Each
+other variable is positive, and the log density a sum of monomials of these, alone or times squares
+of what is Gaussian: it is analytic, and its values at the rows at hand are such a sum's (`form`).
 Laplace, Student-t, half-Cauchy and the like are mixtures of such (`rewrite_mixtures`).
 """
 
@@ -29,9 +29,8 @@ from bayesbandit.inference.gibbs.blocks import (
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.rewrite_products import Scales
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import RowStructure, features, row_wise
-from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
+from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -113,19 +112,16 @@ class Gibbs(GaussianBlock):
     scales: by which draws are divided, of a model that was rewritten without products.
     """
 
-    engine = ENGINE
-
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
-        quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
-        super().__init__(quadratic, RowStructure(features(quadratic)))
+        super().__init__(apart.density, ENGINE, apart.rest)
         self._affine = affine
         self.auxiliary = dict(apart.auxiliary)
         self.by_row = apart.by_row
-        self.block = quadratic.names
+        self.block = tuple(self.slices)
         self.reading = Reading(self, apart.rest, apart.between)
         self.noise: RowNoise | None = None
         self.scales: Scales | None = None
-        values = quadratic.density.values
+        values = self.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
         self.shapes = {k: self.all_shapes[k] for k in self.names}
@@ -255,14 +251,12 @@ def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
     density = apart.density
-    quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
-    affine = not (quadratic.not_affine or depends_on(density.mean, density, apart.rest))
+    block = GaussianBlock(density, ENGINE, apart.rest)
+    affine = not (block.not_affine or depends_on(density.mean, density, apart.rest))
     if not affine:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
     check_own_rows(engine.reading)
-    if affine and not apart.by_row and row_wise(engine.quadratic):
-        noise = row_noise(engine.quadratic)
-        if noise.normal and noise.factor is not None:
-            engine.noise = noise
+    if affine and not apart.by_row and engine.rows.normal and engine.rows.factor is not None:
+        engine.noise = engine.rows
     return engine

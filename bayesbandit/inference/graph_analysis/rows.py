@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -36,6 +36,9 @@ from bayesbandit.inference.graph_analysis.operations import (
     reduced_by,
 )
 from bayesbandit.inference.graph_analysis.walk import Walk
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.graph_analysis.density import Density
 
 CONSTANT = "constant"
 ALONG = "along"
@@ -63,6 +66,7 @@ NONE = Reach(CONSTANT)
 TOTAL = Reach(SUM)
 NUMBER = Reach(LENGTH)
 COUNT = Reach(POSITION)
+DATA_ROW = Reach(ALONG, 0)
 
 
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
@@ -392,3 +396,27 @@ def _transposed(op: DimShuffle, reach: Reach) -> Reach | None:
     if reach.kind not in (ALONG, POSITION) or reach.axis not in op.new_order:
         return None
     return Reach(ALONG if reach.kind == ALONG else MIXED, list(op.new_order).index(reach.axis))
+
+
+def not_additive(density: Density) -> str:
+    """Return why statistics of batches of rows do not add up; "" where they do, whatever the rows
+    are."""
+    if why := not_apart(density):
+        return f"the mean reward of a row depends on other rows: {why}"
+    if why := mixed([term.graph for term in density.terms if term.on_data], density):
+        return f"the likelihood of rows together is not the product of theirs apart: {why}"
+    return ""
+
+
+def not_apart(density: Density) -> str | None:
+    """Return the operation by which a row's mean reward is not of this row alone, if there is
+    one."""
+    seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
+    return RowWalk([density.mean], seeds).apart(density.mean)
+
+
+def mixed(graphs: list[Variable], density: Density) -> str | None:
+    """Return the operation that mixes the rows in one of these graphs, if there is one."""
+    seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
+    rows = RowWalk(graphs, seeds)
+    return next((why for g in graphs if (why := rows.mixed(g))), None)
