@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from bayesbandit.inference.graph_analysis.form import Form, Squares, some, stacked
+from bayesbandit.inference.graph_analysis.form import Form, Squares, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
@@ -62,43 +62,25 @@ class Layout(NamedTuple):
         return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * self.dense.factors(u)))
 
 
-class Split(NamedTuple):
-    """The form of a log density of θ, its squares of many coordinates apart from those of few and
-    from the monomials."""
+def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm has a form, in θ (D,) and the mean rewards A θ + b (n,)
+    behind it.
 
-    dense: Squares[Array]
-    few: Squares[csr_array]
-    linear: Array
-    square: Array
-
-    def with_rows(self, rows: Squares[Array], linear: Array) -> Split:
-        """Return the form with more dense squares, and more of α."""
-        dense = stacked([self.dense, rows], np.vstack) if len(self.dense.offset) else rows
-        return self._replace(dense=dense, linear=self.linear + linear)
-
-
-def split(form: Form, A: Array, b: Array) -> Split:
-    """Return a form of θ (D,) and of the mean rewards A θ + b (n,) behind it."""
-    D = A.shape[1]
-    squares = form.squares
-    means = squares.forms[:, D:]
-    forms = squares.forms[:, :D]
-    few = (np.diff(means.indptr) == 0) & (np.diff(forms.indptr) <= SPARSE_SIZE)
-    many = ~few
+    Its squares of many coordinates are apart from those of few and from the monomials. low, high
+    (P,): the bounds of positive variables.
+    """
+    coef, powers, forms, offset = form.squares
+    means = forms[:, A.shape[1] :]
+    forms = forms[:, : A.shape[1]]
+    size = np.diff(forms.indptr)
+    many = (np.diff(means.indptr) > 0) | (size > SPARSE_SIZE)
     wide = forms[many].toarray() + means[many] @ A
-    offset = squares.offset[many] - means[many] @ b
-    dense = Squares(squares.coef[many], squares.powers[many], wide, offset)
-    return Split(dense, some(squares._replace(forms=forms), few), form.linear, form.square)
-
-
-def layout(form: Split, low: Array, high: Array) -> Layout:
-    """Return the density whose logarithm has a form. low, high (P,): the bounds of positive
-    variables."""
-    monomial = np.diff(form.few.forms.indptr) == 0
-    sparse = some(form.few, ~monomial)
-    pure = some(form.few, monomial)
-    centre = centred(form.dense, sparse)
-    dense = form.dense._replace(offset=form.dense.offset - form.dense.forms @ centre)
+    dense = Squares(coef[many], powers[many], wide, offset[many] - means[many] @ b)
+    of_theta = form.squares._replace(forms=forms)
+    sparse = some(of_theta, ~many & (size > 0))
+    pure = some(of_theta, ~many & (size == 0))
+    centre = centred(dense, sparse)
+    dense = dense._replace(offset=dense.offset - dense.forms @ centre)
     sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
     rows = grouped(dense)
     powers = vstack([rows.powers, sparse.powers, pure.powers], format="csr")

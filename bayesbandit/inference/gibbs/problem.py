@@ -199,5 +199,5 @@ def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     for k, name in enumerate(reading.rest):
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k
-    whole = layout(form, low, high)
+    whole = layout(form, *reading.block.mean_map(data), low, high)
     return Problem(reading, data, whole, owner, places, P)

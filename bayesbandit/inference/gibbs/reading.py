@@ -16,8 +16,6 @@ from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.gaussian_block import GaussianBlock
-from bayesbandit.inference.gibbs.layout import Split, split
-from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Term
 from bayesbandit.inference.graph_analysis.form import (
@@ -49,7 +47,7 @@ class Reading:
         self,
         block: GaussianBlock,
         rest: Sequence[str],
-        between: Mapping[str, Interval],
+        between: Mapping[str, tuple[float, float]],
     ) -> None:
         self.block = block
         self.density = density = block.density
@@ -58,38 +56,26 @@ class Reading:
         self.reals = tuple(block.slices)
         self.between = dict(between)
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
-        self._prior: tuple[tuple[int, int], Split] | None = None  # with D and P
         self._whole: dict[Term, list[Part]] = {}
-        self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
+        self._parts = {t: self._numbers(t, t.given_mean) for t in density.terms}
 
     @property
-    def bounds(self) -> dict[str, Interval]:
+    def bounds(self) -> dict[str, tuple[float, float]]:
         """The bounds of all positive variables."""
         return {k: self.between.get(k, (0.0, math.inf)) for k in self.rest}
 
-    def _numbers(self, term: Term, left: list[tuple[Variable, float]]) -> list[Part]:
-        """Return numbers that a term is a sum of, inside their walls, which become bounds; refuse
-        them unless they are analytic."""
+    def _numbers(self, term: Term, graph: Variable) -> list[Part]:
+        """Return numbers that a term is a sum of; refuse it unless they are analytic."""
         density = self.density
-        graphs = list[tuple[Variable, float]]()
-        positive = {density.values[k]: k for k in self.rest}
-        while left:
-            whole, sign = left.pop()
-            inside, walls = unwalled(whole, positive) if sign > 0.0 else (whole, {})
-            if inside is whole:
-                graphs.append((whole, sign))
-                continue
-            left += summands(inside, sign)
-            for v, interval in walls.items():
-                self.between[positive[v]] = within(interval, self.bounds[positive[v]])
         unknown = {**density.values, MEAN: density.given_mean}
-        bounds = {density.values[k]: ends for k, ends in self.bounds.items()}
+        between = {density.values[k]: ends for k, ends in self.bounds.items()}
         seeds = dict.fromkeys(unknown.values(), 1.0)
-        analytic = Analytic([g for g, _ in graphs], seeds, list(bounds), bounds)
+        graphs = summands(graph)
+        analytic = Analytic([g for g, _ in graphs], seeds, list(between), between)
         for g, _ in graphs:
             if why := analytic.fault(g, most=1):
                 raise self.refusal(f"{term.label}: {why}")
-        return parts(graphs, unknown, list(density.inputs.values()))
+        return parts(graphs[::-1], unknown, list(density.inputs.values()))
 
     def refusal(self, reason: str) -> NotThisEngine:
         return refuse(self.engine, reason)
@@ -120,36 +106,27 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Split:
+    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
         """Return the form of the log density of these rows.
 
         noise: of every row, by which the likelihood is known without being read.
         """
-        A, b = self.block.mean_map(data)
-        terms = self.density.terms
-        if noise is None:
-            return split(self._terms(terms, data, variables), A, b)
-        size = A.shape[1], variables.positives
-        known = self._prior
-        if known is None or known[0] != size:  # variables of rows are more with more rows
-            prior = self._terms([t for t in terms if not t.on_data], data, variables)
-            known = self._prior = size, split(prior.among(*size), A[:0], b[:0])
-        return known[1].with_rows(*likelihood(noise, data, variables, A, b))
-
-    def _terms(self, terms: Sequence[Term], data: Data, variables: Variables) -> Form:
-        """Return the form of some terms."""
         rows = self.density.arguments(data)
         forms: list[Form] = []
-        for term in terms:
+        for term in self.density.terms:
+            if term.on_data and noise is not None:
+                continue
             try:
                 try:
                     forms += [part.form(rows, variables) for part in self._parts[term]]
                 except RowsTogether:  # as a function of θ, not of mean rewards
                     if term not in self._whole:
-                        self._whole[term] = self._numbers(term, summands(term.graph))
+                        self._whole[term] = self._numbers(term, term.graph)
                     forms += [part.form(rows, variables) for part in self._whole[term]]
             except NoForm as error:
                 raise self.refusal(f"{term.label}: {error}") from None
+        if noise is not None:
+            forms.append(likelihood(noise, data, variables))
         return together(forms, variables.reals, variables.positives)
 
     @cached_property
@@ -159,11 +136,9 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])])
 
 
-def likelihood(
-    noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
-) -> tuple[Squares[np.ndarray], np.ndarray]:
-    """Return the form of rows of such noise: Σ −½ log σ² − weight (A θ + b − reward)² / 2σ²,
-    σ² = κ Π v^e; its squares, and α (P,)."""
+def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
+    """Return the form of rows of such noise: Σ −½ log σ² − weight (mean − reward)² / 2σ²,
+    σ² = κ Π v^e."""
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
@@ -174,4 +149,6 @@ def likelihood(
     ends = len(places) * np.arange(n + 1)
     powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    return Squares(coef, powers, A, reward - b), linear
+    means = np.ones(n), variables.places[MEAN], np.arange(n + 1)
+    squares = Squares(coef, powers, csr_array(means, (n, variables.reals)), reward)
+    return Form(squares, linear, np.zeros(variables.positives))

@@ -143,23 +143,20 @@ def together(forms: Sequence[Form], reals: int, positives: int) -> Form:
     """Return the form of several parts of a log density of the same variables."""
     none = np.zeros(0)
     empty = Squares(none, csr_array((0, positives)), csr_array((0, reals)), none)
-    squares = stacked([empty, *(f.squares for f in forms)], sparse_rows)
+    squares = stacked([empty, *(f.squares for f in forms)])
     linear, square = np.sum([np.zeros((2, positives)), *([f.linear, f.square] for f in forms)], 0)
     return Form(squares, linear, square)
 
 
-def sparse_rows(matrices: Sequence[csr_array]) -> csr_array:
-    """Return the rows of sparse matrices, one below the other."""
-    return vstack(matrices, format="csr")
-
-
-def stacked[Matrix](
-    squares: Sequence[Squares[Matrix]], rows: Callable[[Sequence[Matrix]], Matrix]
-) -> Squares[Matrix]:
-    """Return several squares of the same variables as one. rows: puts matrices one below the
-    other."""
+def stacked(squares: Sequence[Squares[csr_array]]) -> Squares[csr_array]:
+    """Return several squares of the same variables as one."""
     coef, powers, forms, offset = zip(*squares, strict=True)
-    return Squares(np.concatenate(coef), sparse_rows(powers), rows(forms), np.concatenate(offset))
+    return Squares(
+        np.concatenate(coef),
+        vstack(powers, format="csr"),
+        vstack(forms, format="csr"),
+        np.concatenate(offset),
+    )
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------
@@ -573,7 +570,7 @@ class Reader:
         placed = self.placed(self.scale, exponents, pure, self.still.size)
         none = csr_array((len(coef), self.zero.size))
         monomials = Squares(coef, placed, none, np.ones(len(coef)))
-        return Form(stacked([squares, monomials], sparse_rows), linear, square)
+        return Form(stacked([squares, monomials]), linear, square)
 
     def check(self, form: Form, mode: Array) -> None:
         """Raise an error unless the numbers are the form's at random points, up to a constant."""
