@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
@@ -29,6 +30,7 @@ from bayesbandit.inference.graph_analysis.form import (
     summands,
     together,
 )
+from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import orbits
@@ -65,17 +67,24 @@ class Reading:
         return {k: self.between.get(k, (0.0, math.inf)) for k in self.rest}
 
     def _numbers(self, term: Term, graph: Variable) -> list[Part]:
-        """Return numbers that a term is a sum of; refuse it unless they are analytic."""
+        """Return numbers that a term is a sum of; refuse it unless it is analytic."""
         density = self.density
         unknown = {**density.values, MEAN: density.given_mean}
         between = {density.values[k]: ends for k, ends in self.bounds.items()}
         seeds = dict.fromkeys(unknown.values(), 1.0)
-        graphs = summands(graph)
-        analytic = Analytic([g for g, _ in graphs], seeds, list(between), between)
-        for g, _ in graphs:
-            if why := analytic.fault(g, most=1):
-                raise self.refusal(f"{term.label}: {why}")
-        return parts(graphs[::-1], unknown, list(density.inputs.values()))
+        analytic = Analytic([graph], seeds, list(between), between)
+        if why := analytic.fault(graph, most=1):
+            raise self.refusal(f"{term.label}: {why}")
+        left = summands(graph)
+        graphs = list[tuple[Variable, float]]()
+        while left:
+            whole, sign = left.pop()
+            inside = within_bounds(whole, analytic)
+            if inside is whole:
+                graphs.append((whole, sign))
+            else:
+                left += summands(inside, sign)
+        return parts(graphs, unknown, list(density.inputs.values()))
 
     def refusal(self, reason: str) -> NotThisEngine:
         return refuse(self.engine, reason)
@@ -134,6 +143,20 @@ class Reading:
         """The model's own log density, of all variables and of the data that it has."""
         inputs = [*self.density.values.values(), *self.density.inputs.values()]
         return Compiled(inputs, [total([t.graph for t in self.density.terms])])
+
+
+def within_bounds(graph: Variable, analytic: Analytic) -> Variable:
+    """Return a log density without the guard by which it is −∞ beyond the bounds of variables."""
+    if elementwise_name(graph) != "Switch":
+        return graph
+    condition, *branches = operands(graph)
+    if analytic.of(condition) or analytic.seeds.keys().isdisjoint(ancestors([condition])):
+        return graph
+    for value, other in (branches, branches[::-1]):
+        whole = value.type.broadcastable == graph.type.broadcastable or number(value) is not None
+        if number(other) == -math.inf and whole:
+            return value
+    return graph
 
 
 def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
