@@ -39,6 +39,7 @@ from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
+    read,
     row_axes,
     whole_graph,
 )
@@ -47,8 +48,7 @@ from bayesbandit.inference.graph_analysis.eligibility import (
     check_random,
     is_out_of_bounds,
 )
-from bayesbandit.inference.graph_analysis.rewrites import lowered
-from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
+from bayesbandit.inference.graph_analysis.rows import not_apart
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.log_density import LogDensity
@@ -128,10 +128,7 @@ class Plan:
     @cached_property
     def row_mixing(self) -> str:
         """The operation by which a row's mean reward depends on other rows; "" if none does."""
-        mean = lowered([self.built["mean_reward"]])[0]
-        seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
-        seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
-        return RowWalk([mean], seeds).apart(mean) or ""
+        return not_apart(read(self.built)) or ""
 
     @cached_property
     def starts_at_prior(self) -> bool:

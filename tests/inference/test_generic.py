@@ -161,7 +161,7 @@ def test_the_sweep_has_the_log_density_of_the_declaration(name):
     −∞ the sweep does not go."""
     model = SWEPT[name]
     found, data = matched(model, rows(model)), rows(model, seed=1, n=26)
-    whole, rng = lay_out(found.reading, found.data(**data)), np.random.default_rng(2)
+    whole, rng = lay_out(found, found.data(**data)), np.random.default_rng(2)
     built = pm.model.transform.conditioning.remove_value_transforms(model.build(**data))
     gaps, points = [], []
     for _ in range(6):
@@ -230,7 +230,7 @@ def test_the_identity_is_tested_on_the_rows():
     model = SWEPT["by arm"]
     data = rows(model)
     found = matched(model, data)
-    whole = lay_out(found.reading, found.data(**data))
+    whole = lay_out(found, found.data(**data))
     state = found.start(len(data["x"]), np.random.default_rng(0))
     whole.check(state, np.random.default_rng(1))
     whole.layout.terms.linear[0] += 1e-3
@@ -252,7 +252,7 @@ def test_a_variable_by_row_before_others_leaves_them_in_their_places():
     for n in (12, 30, 45):
         data = found.data(**rows(model, n=n))
         state = found.start(len(data[0]), np.random.default_rng(0))
-        lay_out(found.reading, data).check(state, np.random.default_rng(1))
+        lay_out(found, data).check(state, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("before", [0, 1])

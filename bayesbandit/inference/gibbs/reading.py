@@ -15,10 +15,10 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from scipy.sparse import csr_array
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
+from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.degrees import Analytic
-from bayesbandit.inference.graph_analysis.density import Term
+from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
@@ -38,33 +38,27 @@ from bayesbandit.kernels.gibbs import orbits
 MEAN = "mean_reward"
 
 
-class Reading:
-    """A density's terms as numbers whose forms can be read.
+class Reading(GaussianBlock):
+    """A Gaussian block with the positive variables that it is given, and the density's terms as
+    numbers whose forms can be read.
 
-    block: the real variables, and the mean rewards as a function of them. rest: the positive
-    variables. between: the bounds of those that have others than 0 and ∞.
+    rest: the positive variables. bounds: theirs. reals: the variables of the block.
     """
 
     def __init__(
         self,
-        block: GaussianBlock,
+        density: Density,
+        engine: str,
         rest: Sequence[str],
         between: Mapping[str, tuple[float, float]],
     ) -> None:
-        self.block = block
-        self.density = density = block.density
-        self.engine = block.engine
+        super().__init__(density, engine, rest)
         self.rest = tuple(rest)
-        self.reals = tuple(block.slices)
-        self.between = dict(between)
+        self.reals = tuple(self.slices)
+        self.bounds = {k: between.get(k, (0.0, math.inf)) for k in rest}
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
         self._whole: dict[Term, list[Part]] = {}
-        self._parts = {t: self._numbers(t, t.given_mean) for t in density.terms}
-
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """The bounds of all positive variables."""
-        return {k: self.between.get(k, (0.0, math.inf)) for k in self.rest}
+        self._by_term = {t: self._numbers(t, t.given_mean) for t in density.terms}
 
     def _numbers(self, term: Term, graph: Variable) -> list[Part]:
         """Return numbers that a term is a sum of; refuse it unless it is analytic."""
@@ -86,10 +80,7 @@ class Reading:
                 left += summands(inside, sign)
         return parts(graphs, unknown, list(density.inputs.values()))
 
-    def refusal(self, reason: str) -> NotThisEngine:
-        return refuse(self.engine, reason)
-
-    def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+    def lengths(self, n: int) -> dict[str, tuple[int, ...]]:
         """Return all variables' shapes with n rows."""
         return {
             k: tuple(n if m is None else m for m in v.type.shape)
@@ -106,7 +97,7 @@ class Reading:
         places = {}
         ends = {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
-        for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
+        for k, shape in sorted(self.lengths(n).items(), key=lambda item: by_row[item[0]]):
             size = math.prod(shape)
             real = k in self.reals
             places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)
@@ -115,7 +106,7 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
+    def form(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
         """Return the form of the log density of these rows.
 
         noise: of every row, by which the likelihood is known without being read.
@@ -127,7 +118,7 @@ class Reading:
                 continue
             try:
                 try:
-                    forms += [part.form(rows, variables) for part in self._parts[term]]
+                    forms += [part.form(rows, variables) for part in self._by_term[term]]
                 except RowsTogether:  # as a function of θ, not of mean rewards
                     if term not in self._whole:
                         self._whole[term] = self._numbers(term, term.graph)

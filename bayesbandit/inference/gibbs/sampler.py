@@ -101,10 +101,10 @@ def _after(
     return float(at_mean + held.u.sum() - np.log(np.diag(L)).sum())
 
 
-class Gibbs(GaussianBlock):
+class Gibbs(Reading):
     """A model whose Gaussian block and positive variables are drawn in turn.
 
-    names, shapes: the declared variables. block: those that are Gaussian given the rest.
+    names: the declared variables. reals: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
     in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
     rewards are affine in the block; if not, the density is without them. noise: the variance of
@@ -113,18 +113,15 @@ class Gibbs(GaussianBlock):
     """
 
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
-        super().__init__(apart.density, ENGINE, apart.rest)
+        super().__init__(apart.density, ENGINE, apart.rest, apart.between)
         self._affine = affine
         self.auxiliary = dict(apart.auxiliary)
         self.by_row = apart.by_row
-        self.block = tuple(self.slices)
-        self.reading = Reading(self, apart.rest, apart.between)
         self.noise: RowNoise | None = None
         self.scales: Scales | None = None
         values = self.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
-        self.shapes = {k: self.all_shapes[k] for k in self.names}
 
     @property
     def affine(self) -> bool:
@@ -178,7 +175,7 @@ class Gibbs(GaussianBlock):
 
     def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
         """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
-        return lay_out(self.reading, rows, self.noise), None
+        return lay_out(self, rows, self.noise), None
 
     def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
         """Return where a chain begins that was to begin at a state; refuse a density that has no
@@ -195,8 +192,8 @@ class Gibbs(GaussianBlock):
     def start(self, n: int, rng: np.random.Generator) -> Position:
         """Return where a chain of n rows may begin: positive variables about 1, the block at 0."""
         return {
-            k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in self.reading.shapes(n).items()
+            k: np.zeros(shape) if k in self.reals else np.exp(0.5 * rng.standard_normal(shape))
+            for k, shape in self.lengths(n).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
@@ -256,7 +253,7 @@ def match(model: pm.Model) -> Gibbs:
     if not affine:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
-    check_own_rows(engine.reading)
+    check_own_rows(engine)
     if affine and not apart.by_row and engine.rows.normal and engine.rows.factor is not None:
         engine.noise = engine.rows
     return engine

@@ -94,11 +94,11 @@ class Augmented(Gibbs):
     def __init__(self, link: Link, apart: Blocks) -> None:
         super().__init__(replace(apart, density=working(link)), affine=False)
         self.link = link
-        self.whole = worked(self.reading)
+        self.whole = worked(self)
 
     @property
     def warm_up(self) -> int:
-        return WARM_UP_SWEEPS if self.reading.rest else TUNE_COEFFICIENTS
+        return WARM_UP_SWEEPS if self.rest else TUNE_COEFFICIENTS
 
     def target(self, rows: Data) -> tuple[Problem, Sweep]:
         self.link.check(rows)

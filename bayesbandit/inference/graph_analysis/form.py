@@ -124,39 +124,29 @@ class Form(NamedTuple):
         coef = np.where(monomial, rounded(coef, COEFFICIENT_DIGITS), coef)
         return Form(squares._replace(coef=coef), linear - 2.0 * square * base, square)
 
-    def among(self, reals: int, positives: int) -> Form:
-        """Return the same form of more variables; those that are added, behind the others, do not
-        enter it."""
-
-        def wide(matrix: csr_array, width: int) -> csr_array:
-            return csr_array((matrix.data, matrix.indices, matrix.indptr), (matrix.shape[0], width))
-
-        powers = wide(self.squares.powers, positives)
-        forms = wide(self.squares.forms, reals)
-        logs = np.zeros((2, positives))
-        same = min(positives, len(self.linear))
-        logs[:, :same] = self.linear[:same], self.square[:same]
-        return Form(self.squares._replace(powers=powers, forms=forms), *logs)
-
 
 def together(forms: Sequence[Form], reals: int, positives: int) -> Form:
-    """Return the form of several parts of a log density of the same variables."""
-    none = np.zeros(0)
-    empty = Squares(none, csr_array((0, positives)), csr_array((0, reals)), none)
-    squares = stacked([empty, *(f.squares for f in forms)])
-    linear, square = np.sum([np.zeros((2, positives)), *([f.linear, f.square] for f in forms)], 0)
-    return Form(squares, linear, square)
+    """Return the form of several parts of a log density, of D reals and P positive variables.
 
-
-def stacked(squares: Sequence[Squares[csr_array]]) -> Squares[csr_array]:
-    """Return several squares of the same variables as one."""
-    coef, powers, forms, offset = zip(*squares, strict=True)
-    return Squares(
-        np.concatenate(coef),
-        vstack(powers, format="csr"),
-        vstack(forms, format="csr"),
-        np.concatenate(offset),
+    Each part may be of more or of fewer variables: its own are the first.
+    """
+    logs = np.zeros((2, positives))
+    for form in forms:
+        own = min(positives, len(form.linear))
+        logs[:, :own] += form.linear[:own], form.square[:own]
+    squares = Squares(
+        np.concatenate([np.zeros(0), *(form.squares.coef for form in forms)]),
+        below([form.squares.powers for form in forms], positives),
+        below([form.squares.forms for form in forms], reals),
+        np.concatenate([np.zeros(0), *(form.squares.offset for form in forms)]),
     )
+    return Form(squares, *logs)
+
+
+def below(matrices: Sequence[csr_array], width: int) -> csr_array:
+    """Return the rows of matrices, one below the other, each with `width` columns."""
+    wide = [csr_array((m.data, m.indices, m.indptr), (m.shape[0], width)) for m in matrices]
+    return vstack([csr_array((0, width)), *wide], format="csr")
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------
@@ -261,9 +251,8 @@ class Part:
 
         It is read once where it is `fixed`.
         """
-        D, P = variables.reals, variables.positives
         if self._form is not None:
-            return self._form.among(D, P)
+            return self._form
         if not self._smaller:
             try:
                 form = Reader(self, rows, variables).read()
@@ -275,7 +264,8 @@ class Part:
                 if not self._smaller:
                     raise
         if self._smaller:
-            form = together([part.form(rows, variables) for part in self._smaller], D, P)
+            forms = [part.form(rows, variables) for part in self._smaller]
+            form = together(forms, variables.reals, variables.positives)
         if self.fixed:
             self._form = form
         return form
@@ -568,9 +558,10 @@ class Reader:
                 found += [(q, c, power, mine[which]) for c, power in powers]
         pure, coef, exponents = joined(found, len(self.scale))
         placed = self.placed(self.scale, exponents, pure, self.still.size)
-        none = csr_array((len(coef), self.zero.size))
+        none = csr_array((len(coef), mode.size))
         monomials = Squares(coef, placed, none, np.ones(len(coef)))
-        return Form(stacked([squares, monomials]), linear, square)
+        logs = Form(monomials, linear, square)
+        return together([Form(squares, *np.zeros((2, len(linear)))), logs], mode.size, len(linear))
 
     def check(self, form: Form, mode: Array) -> None:
         """Raise an error unless the numbers are the form's at random points, up to a constant."""

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -24,15 +23,7 @@ Given = Sequence[float | np.ndarray]  # values of the variables that the block i
 
 
 @dataclass(frozen=True)
-class Additive:
-    """Numbers and arrays that add up, field by field, over independent parts of a density."""
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(*map(add, vars(self).values(), vars(other).values()))
-
-
-@dataclass(frozen=True)
-class Natural(Additive):
+class Natural:
     """Natural parameters of exp(c + h log q − βq + q (η'θ − ½ θ'Λθ)), q the precision of the noise.
 
     precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c. Without an unknown noise
@@ -44,6 +35,10 @@ class Natural(Additive):
     power: float = 0.0
     rate: float = 0.0
     constant: float = 0.0
+
+    def __add__(self, other: Natural) -> Natural:
+        """Return the parameters of a product of two, as of prior and likelihood."""
+        return Natural(*map(add, vars(self).values(), vars(other).values()))
 
 
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
