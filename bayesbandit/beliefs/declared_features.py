@@ -107,7 +107,7 @@ class Mapped(DeclaredFeatures):
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
-        features = engine.structure.features
+        features = engine.features
         self.map = features and features.of(self.centre, np.eye(engine.dim))
 
     def of_arms(self, n_arms: int) -> Mapped:
@@ -153,7 +153,7 @@ def columns(plan: Plan) -> Array | None:
 
     None if the mean reward is not a sum of columns with one coordinate each.
     """
-    features = plan.method.structure.features
+    features = plan.method.features
     if plan.model.takes_arm or features is None or features.has_offset:
         return None
     if plan.method.noise is None:

@@ -5,35 +5,90 @@ The exact engines have all variables in it, Gibbs sampling those that are Gaussi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import improper, sound
+from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, improper, refuse, sound
 from bayesbandit.inference.exact.distributions import factor
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import RowStructure
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import Density
+from bayesbandit.inference.graph_analysis.feature_map import FeatureMap
+from bayesbandit.inference.graph_analysis.quadratic import (
+    Data,
+    Given,
+    Natural,
+    affine,
+    gradient,
+    total,
+)
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise, row_noise
+from bayesbandit.inference.graph_analysis.rows import mixed, not_additive, not_apart
 
 Array = np.ndarray
+MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
 
 
 class GaussianBlock:
-    """What engines share that have a Gaussian block: it, the structure of rows, and their data."""
+    """Variables θ (D,), flattened in the order of their declaration, in which a log density is
+    quadratic: all but the `given` ones.
 
-    def __init__(self, quadratic: Quadratic, structure: RowStructure) -> None:
-        self.quadratic = quadratic
-        self.structure = structure
-        self.names = quadratic.names
-        self.dim = quadratic.dim
-        self.slices = quadratic.slices
-        self.shapes = quadratic.shapes
-        self.n_features = quadratic.density.n_features
-        self.n_arms = quadratic.density.n_arms
+    engine: the engine that a refusal names. Functions are compiled when they are first called.
+    """
+
+    def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
+        self.density = density
+        self.engine = engine
+        self.given = tuple(density.values[name] for name in given)
+        block = {k: v for k, v in density.values.items() if k not in given}
+        self.slices: dict[str, slice] = {}
+        self.dim = 0
+        for k, v in block.items():
+            start = self.dim
+            self.dim += math.prod(v.type.shape)
+            self.slices[k] = slice(start, self.dim)
+        self.n_features = density.n_features
+        self.n_arms = density.n_arms
+        seeds = dict.fromkeys(block.values(), 1.0)
+        degrees = Degrees([t.graph for t in density.terms] + [density.mean], seeds)
+        for term in density.terms:
+            if why := degrees.fault(term.graph):
+                raise self.refusal(f"{term.label}: {why}")
+        self.not_affine = degrees.fault(density.mean, most=1)
+        self._z = pt.tensor("z", shape=(self.dim,))
+        self._Z = pt.tensor("Z", shape=(None, self.dim))
+        self._parts = {v: self._z[self.slices[k]].reshape(v.type.shape) for k, v in block.items()}
+
+    def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
+        """Return the engine's refusal, ready to be raised."""
+        return refuse(self.engine, reason, of_rows)
+
+    def not_finite(self, value: float) -> NotFinite:
+        """Return the error of rows that are impossible whatever the variables are."""
+        terms = ", ".join(term.label for term in self.density.terms if term.on_data)
+        return NotFinite(f"{terms}: the log density of these rows is {value:g}, not finite")
+
+    def owner(self, index: int) -> str:
+        """Return the label of the variable that a coordinate of θ belongs to."""
+        name = next(k for k, s in self.slices.items() if s.start <= index < s.stop)
+        return self.density.label(name)
 
     def split(self, theta: Array) -> dict[str, Array]:
         """Return θ (…, D) by declared variable, each (…, *shape)."""
-        return self.quadratic.split(theta)
+        shapes = {k: theta.shape[:-1] + self.density.values[k].type.shape for k in self.slices}
+        return {k: theta[..., s].reshape(shapes[k]) for k, s in self.slices.items()}
+
+    def stacked(self, draws: Mapping[str, Array]) -> Array:
+        """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
+        parts = [np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.slices.items()]
+        return np.concatenate(parts, axis=1)
 
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""
@@ -44,15 +99,68 @@ class GaussianBlock:
         centres = self.split(mean)
         return {k: (centres[k], covariance[s, s]) for k, s in self.slices.items()}
 
+    # ---- what is proved --------------------------------------------------------------------------
+
+    @cached_property
+    def takes_weight(self) -> bool:
+        """Whether the log density depends on the weights."""
+        graphs = [term.graph for term in self.density.terms]
+        return self.density.inputs.get("weight") in set(ancestors(graphs))
+
     @property
     def affine(self) -> bool:
         """Whether the mean reward is A(x, arm) θ + b."""
-        return self.quadratic.not_affine is None
+        return self.not_affine is None
 
-    @property
+    @cached_property
+    def through_mean(self) -> Variable | None:
+        """The likelihood as a function of the mean rewards, if θ enters it only through them. A row
+        then costs O(D), not O(D²)."""
+        if self.not_affine or self.density.mean.type.ndim != 1:
+            return None
+        cut = total([term.given_mean for term in self.density.terms if term.on_data])
+        if not set(self._parts).isdisjoint(ancestors([cut])):
+            return None
+        return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
+
+    @cached_property
     def row_wise(self) -> bool:
         """Whether each row speaks of θ through its own mean reward alone."""
-        return self.structure.row_wise
+        terms = [term.given_mean for term in self.density.terms if term.on_data]
+        apart = self.through_mean is not None and not mixed(terms, self.density)
+        return apart and not not_additive(self.density)
+
+    @cached_property
+    def rows(self) -> RowNoise:
+        """How precise rows are, where they are `row_wise`."""
+        if not self.row_wise or self.through_mean is None:
+            return RowNoise()
+        return row_noise(self.density, self.through_mean, self.given)
+
+    @cached_property
+    def features(self) -> FeatureMap | None:
+        """The map from contexts to features, if the mean reward has one: it is of degree 1 in x and
+        in θ, and known from its values at the corners."""
+        density = self.density
+        d = self.n_features
+        K = self.n_arms or 1
+        degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
+        if self.not_affine or degree > 1 or K * d * self.dim > MAP_SIZE or not_apart(density):
+            return None
+        corners = np.vstack([np.zeros(d), np.eye(d)])
+        maps = []
+        for k in range(K):
+            A, b = self._linear_map(self.data(corners, arm=np.full(d + 1, k)))
+            if not (np.isfinite(A).all() and np.isfinite(b).all()):
+                return None
+            maps.append((A[1:] - A[0], A[0], b[1:] - b[0], b[0]))
+        by_arm = [np.stack(parts) for parts in zip(*maps, strict=True)]
+        return FeatureMap(*(maps[0] if self.n_arms is None else by_arm))
+
+    @property
+    def identity_map(self) -> bool:
+        """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
+        return self.features is not None and self.features.is_identity
 
     @property
     def streams(self) -> bool:
@@ -60,27 +168,107 @@ class GaussianBlock:
         of a precision that is known of it (`observations`)."""
         return self.affine and self.row_wise
 
+    # ---- the log density -------------------------------------------------------------------------
+
+    @cached_property
+    def _flat(self) -> list[Variable]:
+        """The prior, the likelihood and the mean rewards, as functions of θ."""
+        terms = self.density.terms
+        totals = [total([t.graph for t in terms if t.on_data == on]) for on in (False, True)]
+        return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
+
+    @cached_property
+    def _prior(self) -> Compiled:
+        return self._part(self._flat[0], [])
+
+    @cached_property
+    def _likelihood(self) -> Compiled:
+        return self._part(self._flat[1], self.density.inputs.values())
+
+    def _part(self, graph: Variable, rows: Iterable[Variable]) -> Compiled:
+        """Return gradients and values of a part of the log density as a function of Z (S, D)."""
+        graphs = vectorize_graph([gradient(graph, self._z), graph], {self._z: self._Z})
+        return Compiled([self._Z, *self.given, *rows], list(graphs))
+
+    @cached_property
+    def _means(self) -> Compiled:
+        means = vectorize_graph(self._flat[2], {self._z: self._Z})
+        return Compiled([self._Z, *self.density.inputs.values()], [means])
+
+    @cached_property
+    def _curvature(self) -> Compiled:
+        m = self.density.given_mean
+        cut = self.through_mean
+        assert cut is not None
+        slope = gradient(cut, m)
+        inputs = [m, *self.given, *self.density.inputs.values()]
+        return Compiled(inputs, [slope, gradient(slope.sum(), m), cut])
+
+    def _arguments(self, data: Data | None, given: Given) -> list[Array]:
+        """Return given values and those data that the model has, as compiled functions take
+        them."""
+        values = [np.asarray(v, dtype=np.float64) for v in given]
+        return values if data is None else [*values, *self.density.arguments(data)]
+
+    def natural(self, data: Data | None, given: Given = ()) -> Natural:
+        """Return the natural parameters of the likelihood of rows; without rows, of the prior."""
+        slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
+        constant = self.part(np.zeros((1, self.dim)), data, given)[1]
+        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant=float(constant[0]))
+
+    def part(self, Z: Array, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
+        """Return gradients (S, D) and values (S,) of the likelihood of rows at Z (S, D); without
+        rows, of the prior."""
+        function = self._prior if data is None else self._likelihood
+        slopes, values = function(Z, *self._arguments(data, given))
+        return np.broadcast_to(slopes, Z.shape), np.broadcast_to(values, len(Z))
+
+    def at(self, z: Array, data: Data, given: Given = ()) -> tuple[Array, float]:
+        """Return the gradient (D,) and the value of the whole log density at z (D,)."""
+        prior, likelihood = (self.part(z[None], rows, given) for rows in (None, data))
+        return prior[0][0] + likelihood[0][0], float(prior[1][0] + likelihood[1][0])
+
+    def curvature(self, m: Array, data: Data, given: Given = ()) -> tuple[Array, Array, float]:
+        """Return the likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
+        slope, curvature, value = self._curvature(m, *self._arguments(data, given))
+        return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
+
     def observations(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> tuple[Array, Array]:
         """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
         (n,)."""
         data = self.data(x, reward, weight, arm)
-        ones = (1.0,) * len(self.quadratic.given)
-        shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, ones)
+        ones = (1.0,) * len(self.given)
+        shift, curvature, value = self.curvature(np.zeros(len(data[0])), data, ones)
         precision = -curvature
         if not np.isfinite([*shift, *precision, value]).all():
-            raise self.quadratic.not_finite(value)
+            raise self.not_finite(value)
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         if shift[precision == 0.0].any():
             raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
         return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
-    @property
-    def identity_map(self) -> bool:
-        """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
-        return self.structure.features is not None and self.structure.features.is_identity
+    def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
+        """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
+        unknown.
+
+        Under a flat prior that is an improper posterior, under another one lost digits.
+        """
+        L = factor(sound(precision, "the posterior precision"))
+        if isinstance(L, int):
+            label = self.owner(L)
+            if label.endswith("Flat"):
+                raise improper(
+                    self.engine, f"{label}: improper, the posterior precision is singular"
+                )
+            reason = f"{label}: the posterior precision is singular to rounding"
+            raise self.refusal(reason, of_rows=True)
+        half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
+        return L, half, solve_triangular(L, half, lower=True, trans=1)
+
+    # ---- rows and mean rewards -------------------------------------------------------------------
 
     def data(
         self,
@@ -106,11 +294,11 @@ class GaussianBlock:
 
         Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
         """
-        if self.quadratic.not_affine is not None:
-            raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
-        if self.structure.features is not None:
-            return self.structure.features(np.ascontiguousarray(x, dtype=np.float64), arm)
-        A, b = self.quadratic.linear_map(self._contexts(x, arm))
+        if self.not_affine is not None:
+            raise self.refusal(f"'mean_reward': {self.not_affine}")
+        if self.features is not None:
+            return self.features(np.ascontiguousarray(x, dtype=np.float64), arm)
+        A, b = self._linear_map(self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
@@ -121,7 +309,7 @@ class GaussianBlock:
 
     def mean_reward(self, theta: Array, x: Array, arm: Array | None = None) -> Array:
         """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
-        means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
+        means = self._mean_reward(theta, self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return means.reshape(len(theta), -1, self.n_arms)
         return means
@@ -135,24 +323,10 @@ class GaussianBlock:
             return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
         return self.data(x, arm=arm)
 
-    def stacked(self, draws: Mapping[str, Array]) -> Array:
-        """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
-        parts = [np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.slices.items()]
-        return np.concatenate(parts, axis=1)
+    def _linear_map(self, data: Data) -> tuple[Array, Array]:
+        A, b = affine(lambda Z: self._mean_reward(Z, data), self.dim)
+        return np.ascontiguousarray(A.T), b
 
-    def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
-        """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
-        unknown.
-
-        Under a flat prior that is an improper posterior, under another one lost digits.
-        """
-        L = factor(sound(precision, "the posterior precision"))
-        if isinstance(L, int):
-            label = self.quadratic.density.label(self.quadratic.owner(L))
-            if label.endswith("Flat"):
-                reason = f"{label}: improper, the posterior precision is singular"
-                raise improper(self.quadratic.engine, reason)
-            reason = f"{label}: the posterior precision is singular to rounding"
-            raise self.quadratic.refusal(reason, of_rows=True)
-        half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
-        return L, half, solve_triangular(L, half, lower=True, trans=1)
+    def _mean_reward(self, theta: Array, data: Data) -> Array:
+        [means] = self._means(theta, *self.density.arguments(data))
+        return np.broadcast_to(means, (len(theta), len(data[0])))

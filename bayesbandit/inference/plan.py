@@ -39,6 +39,7 @@ from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
+    read,
     row_axes,
     whole_graph,
 )
@@ -47,8 +48,7 @@ from bayesbandit.inference.graph_analysis.eligibility import (
     check_random,
     is_out_of_bounds,
 )
-from bayesbandit.inference.graph_analysis.rewrites import lowered
-from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
+from bayesbandit.inference.graph_analysis.rows import not_apart
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.log_density import LogDensity
@@ -121,17 +121,14 @@ class Plan:
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
         if isinstance(self.method, GaussianBlock) and self.method.affine:
-            return self.method.quadratic.takes_weight
+            return self.method.takes_weight
         weight = containers(self.built).get("weight")
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
     @cached_property
     def row_mixing(self) -> str:
         """The operation by which a row's mean reward depends on other rows; "" if none does."""
-        mean = lowered([self.built["mean_reward"]])[0]
-        seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
-        seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
-        return RowWalk([mean], seeds).apart(mean) or ""
+        return not_apart(read(self.built)) or ""
 
     @cached_property
     def starts_at_prior(self) -> bool:
@@ -215,9 +212,7 @@ class Plan:
         method = self.method
         if isinstance(method, ConjugateEngine):
             return method.streams
-        if not (self.closed_form and method.streams) or (
-            normalize and not method.structure.rows.by_weight
-        ):
+        if not (self.closed_form and method.streams) or (normalize and not method.rows.by_weight):
             return False
         try:
             method.distribution(method.prior)

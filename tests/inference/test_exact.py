@@ -8,7 +8,7 @@ import pytest
 from bayesbandit.inference.base import Improper, NotThisEngine
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from bayesbandit.inference.graph_analysis.recognise import not_additive
+from bayesbandit.inference.graph_analysis.rows import not_additive
 from tests.cases import slow_but
 from tests.inference.declared import built, rows
 from tests.inference.linear import (
@@ -67,7 +67,7 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     engine, _, _ = matched(declare)
     apart = declare is centred_contexts
     words = "mean reward of a row depends on" if apart else "rows together is not the product of"
-    assert words in not_additive(engine.quadratic.density)
+    assert words in not_additive(engine.density)
     assert not engine.row_wise
 
 
@@ -141,7 +141,7 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
     engine = exact.match(built(declare, rows(n=N, d=D)))
     assert engine.noise is None
     assert engine.row_wise
-    assert engine.structure.rows.by_weight == by_weight
+    assert engine.rows.by_weight == by_weight
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_ranks_are_uniform(name, datasets, thin):
     found = match(model.build(**data))
     ranks = []
     for i, reward in enumerate(rewards):
-        whole = lay_out(found.reading, found.data(x, reward, arm=arm))
+        whole = lay_out(found, found.data(x, reward, arm=arm))
         start = found.start(len(whole.data[0]), rng)
         every = thin * DRAWS
         values, _ = whole.sample(start, every, 200, rng, found.names)

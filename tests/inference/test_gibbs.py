@@ -283,14 +283,14 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
     data = rows(arms=2 if model.takes_arm else None)
     found = engine(model, data if model.takes_weight else data | {"weight": None})
     assert not set(found.auxiliary) & set(found.names)
-    whole, data = lay_out(found.reading, found.data(**data)), found.data(**data)
+    whole, data = lay_out(found, found.data(**data)), found.data(**data)
     assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
     for seed in (1, 2):
         theta, u = whole.flat(found.start(len(data[0]), np.random.default_rng(seed)))
         u = whole.inside(u)
         state = whole.named(theta, u)
-        given = [state[v.name] for v in found.quadratic.given]
-        prior, likelihood = (found.quadratic.natural(part, given) for part in (None, data))
+        given = [state[v.name] for v in found.given]
+        prior, likelihood = (found.natural(part, given) for part in (None, data))
         precision, shift = whole.natural(u)
         shift = shift + precision @ whole.layout.centre
         both = prior + likelihood
@@ -310,7 +310,7 @@ def test_other_rows_are_laid_out_as_if_their_density_were_read(name):
     data = rows(n=17, seed=5, arms=arms)
     for n in (17, 1):
         few = found.data(**{k: v[:n] for k, v in data.items()})
-        whole, ours = lay_out(found.reading, few), found.target(few)[0]
+        whole, ours = lay_out(found, few), found.target(few)[0]
         gaps = []
         for seed in (1, 2, 3):
             theta, u = whole.flat(found.start(len(few[0]), np.random.default_rng(seed)))
@@ -345,7 +345,7 @@ def test_priors_that_are_not_diagonal(model):
     data = {k: v for k, v in rows(d=6).items() if k != "weight"}
     found = engine(model, data)
     values = found.sample(data, 4000, 2, seed=3).values
-    whole, means = lay_out(found.reading, found.data(**data)), []
+    whole, means = lay_out(found, found.data(**data)), []
     for tau2 in values["tau2"].reshape(-1)[::10]:
         precision, shift = whole.natural(np.log(np.atleast_1d(tau2)))
         means.append(whole.layout.centre + np.linalg.solve(precision, shift))

@@ -116,9 +116,7 @@ def test_declarations_are_recognised_however_they_are_written(likelihood, predic
     glm = regression(template(model, 2, None), "gibbs")
     assert (glm.family.kind, glm.weighted, glm.block.noise) == (kind, False, 1.0)
     assert glm.block.streams
-    assert (glm.block.structure.features is not None) == (
-        predictor not in ("a sine", "an exposure")
-    )
+    assert (glm.block.features is not None) == (predictor not in ("a sine", "an exposure"))
     x, reward = world(kind, 30, 2, rng)
     A, b = glm.block.linear_map(x)
     np.testing.assert_allclose(A, times * x, atol=1e-12)

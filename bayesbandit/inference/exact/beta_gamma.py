@@ -58,10 +58,7 @@ class OneNumber(Exact):
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        draws = self.draw(size, rng)
-        if plan.method.itself:
-            return np.repeat(draws[:, None], len(x), axis=1)
-        return np.asarray(plan.outcomes.mean_reward({self.name: draws}, x))
+        return np.asarray(plan.outcomes.mean_reward(self.samples(plan, size, rng), x))
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator

@@ -37,6 +37,7 @@ from bayesbandit.inference.base import (
     refuse,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
+from bayesbandit.inference.exact.distributions import differs
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import (
     Density,
@@ -51,7 +52,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
 )
 from bayesbandit.inference.graph_analysis.quadratic import gradient
-from bayesbandit.inference.graph_analysis.recognise import differs, not_additive
+from bayesbandit.inference.graph_analysis.rows import not_additive
 from bayesbandit.inference.graph_analysis.transforms import ends
 from bayesbandit.inference.pymc_model.of_draws import OfDraws
 

@@ -18,6 +18,7 @@ from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, Planned, d
 from bayesbandit.inference.graph_analysis.quadratic import affine
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+RELATIVE_TOLERANCE = 1e-9  # of a log density, relative
 
 
 class Exact(Known):
@@ -282,3 +283,13 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     if L[smallest, smallest] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
         return smallest
     return np.asarray(scale[:, None] * L)
+
+
+def differs(values: np.ndarray, closed: np.ndarray) -> str:
+    """Return how log densities (S,) differ from their closed form, constants aside; "" where they
+    agree to rounding or to 1e-5."""
+    gap = (values - values[0]) - (closed - closed[0])
+    size = np.abs(closed - closed[0])
+    if (np.abs(gap) <= 1e-5 * (1.0 + size) + RELATIVE_TOLERANCE * np.abs(values).max()).all():
+        return ""
+    return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"

@@ -1,8 +1,8 @@
 """The exact engine for models whose log density is quadratic: the posterior is Gaussian.
 
 Recognised from the declaration's log density (`degrees`), extracted from its gradient
-(`quadratic`, (8) of mathematics.md), whatever the declaration looks like: ridge, hierarchies of
-means, random walks, …
+(`gaussian_block`, (8) of mathematics.md), whatever the declaration looks like: ridge, hierarchies
+of means, random walks, …
 """
 
 from __future__ import annotations
@@ -15,21 +15,16 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import matching
-from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian
+from bayesbandit.inference.exact.distributions import (
+    RELATIVE_TOLERANCE,
+    ExactDistribution,
+    Gaussian,
+    differs,
+)
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import (
-    Data,
-    Given,
-    Natural,
-    Quadratic,
-)
-from bayesbandit.inference.graph_analysis.recognise import (
-    RELATIVE_TOLERANCE,
-    differs,
-    recognise,
-)
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -48,13 +43,12 @@ class ExactGaussian(GaussianBlock):
     and q is 1.
     """
 
-    engine = ENGINE
     learns_noise = False
 
     @property
     def noise(self) -> float | None:
         """σ² q where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
-        return self.structure.rows.factor
+        return self.rows.factor
 
     @property
     def ridge(self) -> float | None:
@@ -67,7 +61,7 @@ class ExactGaussian(GaussianBlock):
 
     # ---- as functions of q -----------------------------------------------------------------------
 
-    def given(self, q: float) -> Given:
+    def scale_at(self, q: float) -> Given:
         """Return the value of the noise scale where its precision is q, if it is unknown."""
         return ()
 
@@ -78,7 +72,7 @@ class ExactGaussian(GaussianBlock):
     def log_density(self, theta: Array, q: float, *parts: Data | None) -> float:
         """Return the log density of θ (D,) and q, of rows and of the prior, None, among the
         parts."""
-        values = [self.quadratic.part(theta[None], data, self.given(q))[1][0] for data in parts]
+        values = [self.part(theta[None], data, self.scale_at(q))[1][0] for data in parts]
         return float(sum(values)) + self.log_jacobian(q) * (None in parts)
 
     def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
@@ -90,7 +84,7 @@ class ExactGaussian(GaussianBlock):
     @cached_property
     def prior(self) -> Natural:
         """Natural parameters of the prior."""
-        natural = self.quadratic.natural(None, self.given(1.0))
+        natural = self.natural(None, self.scale_at(1.0))
         return Natural(natural.precision, natural.shift, *self.scalars(np.zeros(self.dim), None))
 
     def likelihood(
@@ -105,10 +99,10 @@ class ExactGaussian(GaussianBlock):
         """Return Λ and η of rows. Where they are `row_wise` each is an observation of precision p
         and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
-            natural = self.quadratic.natural(data, self.given(1.0))
+            natural = self.natural(data, self.scale_at(1.0))
             return natural.precision, natural.shift
         A, b = self.mean_map(data)
-        shift, curvature, _ = self.quadratic.curvature(b, data, self.given(1.0))
+        shift, curvature, _ = self.curvature(b, data, self.scale_at(1.0))
         return (A.T * -curvature) @ A, A.T @ shift
 
     def posterior(
@@ -126,7 +120,7 @@ class ExactGaussian(GaussianBlock):
         L, _, mean = self.solve(precision, self.prior.shift + shift)
         power, rate, constant = self.scalars(mean, None, data)
         if not np.isfinite(constant):
-            raise self.quadratic.not_finite(constant)
+            raise self.not_finite(constant)
         known = self.about(mean, precision, L, power, rate, constant)
         self.checked(known, data)
         return known
@@ -154,13 +148,13 @@ class ExactGaussian(GaussianBlock):
         root = np.sqrt(q)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta = known.mean + (half / root).T
-        at = [self.quadratic.at(one, data, self.given(p)) for one, p in zip(theta, q, strict=True)]
+        at = [self.at(one, data, self.scale_at(p)) for one, p in zip(theta, q, strict=True)]
         slopes = np.array([slope for slope, _ in at]) / q[:, None]
         values = np.array([value for _, value in at]) + [self.log_jacobian(p) for p in q]
         if not np.isfinite(values[0]):
-            raise self.quadratic.not_finite(values[0])
+            raise self.not_finite(values[0])
         if why := differs(values, known.log_kernel(q) - 0.5 * (z**2).sum(axis=1)):
-            raise self.quadratic.refusal(why, of_rows=True)
+            raise self.refusal(why, of_rows=True)
         off = slopes - (known.mean - theta) @ known.precision
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
         sds = root * np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
@@ -170,7 +164,7 @@ class ExactGaussian(GaussianBlock):
                 "on these rows the mean of the log density differs from its closed form by "
                 f"{np.nanmax(sds):.2g} posterior sds"
             )
-            raise self.quadratic.refusal(reason, of_rows=True)
+            raise self.refusal(reason, of_rows=True)
 
 
 def tried(dim: int) -> Array:
@@ -183,7 +177,6 @@ def tried(dim: int) -> Array:
 def match(model: pm.Model) -> ExactGaussian:
     """Return the exact Gaussian engine of a built model. Its prior may be improper."""
     eligible(model, ENGINE)
-    quadratic = Quadratic(read(model), ENGINE)
-    engine = ExactGaussian(quadratic, recognise(quadratic))
-    on_own_rows(engine, quadratic.density, ENGINE)
+    engine = ExactGaussian(read(model), ENGINE)
+    on_own_rows(engine, engine.density, ENGINE)
     return engine

@@ -21,13 +21,11 @@ import numpy as np
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
-from bayesbandit.inference.graph_analysis.density import distribution, read
+from bayesbandit.inference.graph_analysis.density import Density, distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.form import quartered
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import RowStructure, recognise
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given
 from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
@@ -66,11 +64,11 @@ def noise_scale(model: pm.Model) -> str:
     return str(positive[0].name)
 
 
-def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
+def exponent(block: ExactGaussian, data: Data, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
-    rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
+    rewards = next((t.label for t in block.density.terms if t.on_data), "the likelihood")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
-    one, two = (np.abs(quadratic.natural(data, (s,)).precision).max() for s in (1.0, 2.0))
+    one, two = (np.abs(block.natural(data, (s,)).precision).max() for s in (1.0, 2.0))
     ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
         raise not_conjugate(f"{rewards}: {unscaled}")
@@ -80,25 +78,25 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
             f"{rewards}: its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
         )
     for part in (data, None):
-        base = quadratic.natural(part, (1.0,))
+        base = block.natural(part, (1.0,))
         for s in TESTED_SCALES:
-            now = quadratic.natural(part, (s,))
+            now = block.natural(part, (s,))
             precision = now.precision / s**k
             shift = now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
-                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
+                owner = block.owner(int(off.argmax()))
                 raise not_conjugate(f"{owner if part is None else rewards}: {unscaled}")
     return k
 
 
-def trial(block: GaussianBlock) -> Data:
+def trial(block: ExactGaussian) -> Data:
     """Return some of the model's own rows, or all of them where they are not apart; random ones
     where it has none, or where these have no density."""
-    density = block.quadratic.density
+    density = block.density
     some = slice(TESTED_ROWS if block.row_wise else None)
     data = block.data(**{k: v[some] for k, v in density.own.items()})
-    at_0 = block.quadratic.part(np.zeros((1, block.dim)), data, (1.0,))[1]
+    at_0 = block.part(np.zeros((1, block.dim)), data, (1.0,))[1]
     useful = len(data[0]) and np.isfinite(at_0)
     return data if useful or not block.row_wise else random_rows(density, seed=0)
 
@@ -112,7 +110,7 @@ def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
         closed = constant + power * np.log(precisions) - rate * precisions
         values = np.array([engine.log_density(zero, q, part) for q in precisions])
         if not close(closed, values):
-            label = engine.quadratic.density.label(engine.scale_name)
+            label = engine.density.label(engine.scale_name)
             raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONALLY_GAUSSIAN}")
 
 
@@ -125,16 +123,15 @@ class NormalInverseGamma(ExactGaussian):
     it with weights.
     """
 
-    engine = ENGINE
     learns_noise = True
 
-    def __init__(
-        self, quadratic: Quadratic, structure: RowStructure, scale_name: str, exponent: float
-    ) -> None:
-        super().__init__(quadratic, structure)
+    def __init__(self, density: Density, scale_name: str) -> None:
+        super().__init__(density, ENGINE, (scale_name,))
         self.scale_name = scale_name
-        self.exponent = exponent
-        self.unit_powers = structure.rows.by_weight and structure.rows.normal
+        data = trial(self)
+        self.exponent = exponent(self, data, scale_name)
+        check_inverse_gamma(self, data)
+        self.unit_powers = self.rows.by_weight and self.rows.normal
 
     @property
     def streams(self) -> bool:
@@ -158,7 +155,7 @@ class NormalInverseGamma(ExactGaussian):
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         return {self.scale_name: self.scale(sigma2)}
 
-    def given(self, q: float) -> Given:
+    def scale_at(self, q: float) -> Given:
         return (q ** (1.0 / self.exponent),)
 
     def log_jacobian(self, q: float) -> float:
@@ -178,7 +175,7 @@ class NormalInverseGamma(ExactGaussian):
         rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
         b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
         if a <= 0.0 or b <= 0.0:
-            label = self.quadratic.density.label(self.scale_name)
+            label = self.density.label(self.scale_name)
             raise improper(ENGINE, f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
         known = StudentT(mean, precision, L, a, b, 0.0)
         return replace(known, log_evidence=constant + known.log_volume)
@@ -198,13 +195,8 @@ def match(model: pm.Model) -> NormalInverseGamma:
             raise not_conjugate(f"{term.label}: {why}")
     if depends_on([density.mean], {name: s}):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
-    quadratic = Quadratic(density, ENGINE, given=(name,))
-    structure = recognise(quadratic)
-    data = trial(GaussianBlock(quadratic, structure))
-    k = exponent(quadratic, data, name)
-    engine = NormalInverseGamma(quadratic, structure, name, k)
-    check_inverse_gamma(engine, data)
-    on_own_rows(engine, quadratic.density, ENGINE)
+    engine = NormalInverseGamma(density, name)
+    on_own_rows(engine, density, ENGINE)
     return engine
 
 

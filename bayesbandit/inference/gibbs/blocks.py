@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
 
 from bayesbandit.inference.base import refuse
 from bayesbandit.inference.gibbs.rewrite_mixtures import mixed
@@ -24,7 +23,7 @@ from bayesbandit.inference.graph_analysis.density import (
     Term,
     distribution,
     read,
-    row_dimension,
+    row_axes,
 )
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
@@ -57,7 +56,7 @@ def blocks(model: pm.Model) -> Blocks:
     eligible(model, ENGINE, unsuited=unsuited)
     rewritten, auxiliary = mixed(model)
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
-    density, by_row = freed(rewritten)
+    density = read(rewritten)
     terms = tuple(_as_declared(t, model, auxiliary) for t in density.terms)
     density = replace(density, terms=terms)
     rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
@@ -65,7 +64,7 @@ def blocks(model: pm.Model) -> Blocks:
         raise refuse(ENGINE, "no real variable that could be Gaussian given the rest")
     between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
     between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
-    return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
+    return Blocks(density, tuple(rest), auxiliary, tuple(row_axes(rewritten)), between)
 
 
 def depends_on(graph: Variable, density: Density, names: Sequence[str]) -> str:
@@ -98,27 +97,6 @@ def bounds(variable: Variable, transform: Transform) -> tuple[float, float] | No
     if transform_name(transform) not in ("log", "interval") or low is None or high is None:
         return None
     return (low, high) if low >= 0.0 else None
-
-
-def freed(model: pm.Model) -> tuple[Density, list[str]]:
-    """Return the density, and the names of its variables with one value for each row.
-
-    These variables get vectors of any length, so that the data may have any number of rows.
-    """
-    density, row = read(model), row_dimension(model)
-    by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
-    if not by_row:
-        return density, []
-    values = {
-        k: v.type.clone(shape=(None,) * v.type.ndim)(k) if k in by_row else v
-        for k, v in density.values.items()
-    }
-    swap = {density.values[k]: values[k] for k in by_row}
-    parts = [g for t in density.terms for g in (t.graph, t.given_mean)]
-    *graphs, mean = clone_replace([*parts, density.mean], swap, rebuild_strict=False)
-    pairs = zip(density.terms, graphs[::2], graphs[1::2], strict=True)
-    terms = tuple(replace(t, graph=g, given_mean=m) for t, g, m in pairs)
-    return replace(density, terms=terms, mean=mean, values=values), by_row
 
 
 def _as_declared(term: Term, model: pm.Model, auxiliary: Mapping[str, str]) -> Term:

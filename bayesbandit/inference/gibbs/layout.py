@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from bayesbandit.inference.graph_analysis.form import Form, Products, Squares, stacked
+from bayesbandit.inference.graph_analysis.form import Form, Squares, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
@@ -21,18 +21,11 @@ FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 Array = np.ndarray
 
 
-class Dense(NamedTuple):
-    """N squares (form'δ − offset)² and what multiplies each: forms (N, D), offset (N,)."""
-
-    by: Products
-    forms: Array
-    offset: Array
-
-
 class Rows(NamedTuple):
     """Dense squares for the kernel: each on its own, or those with the same φ as statistics."""
 
-    by: Products
+    coef: Array
+    powers: csr_array
     rows: Array
     groups: Array
     group_rest: Array
@@ -47,8 +40,8 @@ class Layout(NamedTuple):
 
     terms: kernel.Terms
     centre: Array
-    dense: Dense
-    sparse: Squares
+    dense: Squares[Array]
+    sparse: Squares[csr_array]
     powers: csr_array
     unbounded: int
 
@@ -64,55 +57,34 @@ class Layout(NamedTuple):
 
     def rounding(self, theta: Array, u: Array) -> Array:
         """Return the rounding of each dense square's form at θ (D,), in its sds at u (P,)."""
-        by, forms, offset = self.dense
+        _, _, forms, offset = self.dense
         size = np.abs(forms) @ np.abs(theta) + np.abs(offset + forms @ self.centre)
-        return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * by.at(u)))
+        return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * self.dense.factors(u)))
 
 
-class Split(NamedTuple):
-    """The form of a log density of θ, its squares of many coordinates apart from those of few."""
+def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm has a form, in θ (D,) and the mean rewards A θ + b (n,)
+    behind it.
 
-    dense: Dense
-    sparse: Squares
-    pure: Products
-    linear: Array
-    square: Array
-
-    def with_rows(self, rows: Dense, linear: Array) -> Split:
-        """Return the form with more dense squares, and more of α."""
-        by, forms, offset = self.dense
-        if len(offset):
-            rows = Dense(
-                stacked([by, rows.by]),
-                np.vstack([forms, rows.forms]),
-                np.concatenate([offset, rows.offset]),
-            )
-        return self._replace(dense=rows, linear=self.linear + linear)
-
-
-def split(form: Form, A: Array, b: Array) -> Split:
-    """Return a form of θ (D,) and of the mean rewards A θ + b (n,) behind it."""
-    D = A.shape[1]
-    by, forms, offset = form.squares
-    means = forms[:, D:]
-    forms = forms[:, :D]
-    few = (np.diff(means.indptr) == 0) & (np.diff(forms.indptr) <= SPARSE_SIZE)
-    many = ~few
-    dense = Dense(
-        by.some(many), forms[many].toarray() + means[many] @ A, (offset - means @ b)[many]
-    )
-    return Split(dense, Squares(by.some(few), forms[few], offset[few]), *form[1:])
-
-
-def layout(form: Split, low: Array, high: Array) -> Layout:
-    """Return the density whose logarithm has a form. low, high (P,): the bounds of positive
-    variables."""
-    centre = centred(form.dense, form.sparse)
-    dense = form.dense._replace(offset=form.dense.offset - form.dense.forms @ centre)
-    sparse = form.sparse._replace(offset=form.sparse.offset - form.sparse.forms @ centre)
+    Its squares of many coordinates are apart from those of few and from the monomials. low, high
+    (P,): the bounds of positive variables.
+    """
+    coef, powers, forms, offset = form.squares
+    means = forms[:, A.shape[1] :]
+    forms = forms[:, : A.shape[1]]
+    size = np.diff(forms.indptr)
+    many = (np.diff(means.indptr) > 0) | (size > SPARSE_SIZE)
+    wide = forms[many].toarray() + means[many] @ A
+    dense = Squares(coef[many], powers[many], wide, offset[many] - means[many] @ b)
+    of_theta = form.squares._replace(forms=forms)
+    sparse = some(of_theta, ~many & (size > 0))
+    pure = some(of_theta, ~many & (size == 0))
+    centre = centred(dense, sparse)
+    dense = dense._replace(offset=dense.offset - dense.forms @ centre)
+    sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
     rows = grouped(dense)
-    every = stacked([rows.by, sparse.by, form.pure])
-    by_element = every.powers.tocsc()
+    powers = vstack([rows.powers, sparse.powers, pure.powers], format="csr")
+    by_element = powers.tocsc()
     exponents, slot = np.unique(by_element.data, return_inverse=True)
     with np.errstate(divide="ignore"):
         low, high = np.log(low), np.log(high)
@@ -121,10 +93,10 @@ def layout(form: Split, low: Array, high: Array) -> Layout:
         square=form.square,
         low=low,
         high=high,
-        coef=every.coef,
-        element_at=every.powers.indptr.astype(np.int64),
-        element=every.powers.indices.astype(np.int64),
-        exponent=every.powers.data,
+        coef=np.concatenate([rows.coef, sparse.coef, pure.coef]),
+        element_at=powers.indptr.astype(np.int64),
+        element=powers.indices.astype(np.int64),
+        exponent=powers.data,
         term_at=by_element.indptr.astype(np.int64),
         term=by_element.indices.astype(np.int64),
         slot=slot.astype(np.int64),
@@ -137,26 +109,20 @@ def layout(form: Split, low: Array, high: Array) -> Layout:
         form_coef=sparse.forms.data,
         offset=sparse.offset,
     )
-    return Layout(
-        terms,
-        centre,
-        dense,
-        sparse,
-        every.powers,
-        unbounded_scale(dense, sparse, form.pure, terms, centre),
-    )
+    unbounded = unbounded_scale(dense, sparse, pure, terms, centre)
+    return Layout(terms, centre, dense, sparse, powers, unbounded)
 
 
-def centred(dense: Dense, sparse: Squares) -> Array:
+def centred(dense: Squares[Array], sparse: Squares[csr_array]) -> Array:
     """Return a centre of θ (D,): about where dense squares are smallest.
 
     All squares count where rows say so little of θ that a prior's would lose its digits.
     """
-    centre = balanced(dense.forms, dense.offset, dense.by.coef)
+    centre = balanced(dense.forms, dense.offset, dense.coef)
     offset = sparse.offset - sparse.forms @ centre
-    if (np.abs(sparse.by.coef) * offset**2 > LARGEST_AT_CENTRE).any():
+    if (np.abs(sparse.coef) * offset**2 > LARGEST_AT_CENTRE).any():
         forms = np.vstack([dense.forms, sparse.forms.toarray()])
-        coef = np.concatenate([dense.by.coef, sparse.by.coef])
+        coef = np.concatenate([dense.coef, sparse.coef])
         centre = balanced(forms, np.concatenate([dense.offset, sparse.offset]), coef)
     return centre
 
@@ -172,41 +138,45 @@ def balanced(forms: Array, offset: Array, coef: Array) -> Array:
     return np.asarray(np.linalg.solve(G, forms.T @ (weight * offset) / scale) / scale)
 
 
-def grouped(dense: Dense) -> Rows:
+def grouped(dense: Squares[Array]) -> Rows:
     """Return squares for the kernel.
 
     Those with the same φ but for its coefficient become one group of statistics, if this is less
     work.
     """
-    by, forms, offset = dense
+    coef, powers, forms, offset = dense
     n, D = forms.shape
     shape = room(D)
-    _, first, which = np.unique(keys(by), return_index=True, return_inverse=True)
+    _, first, which = np.unique(keys(powers), return_index=True, return_inverse=True)
     G = len(first)
     if n > G * D or G == 1:
         groups = np.zeros((G, *shape))
         rest = np.zeros(G)
         for g in range(G):
             mine = which == g
-            F, c, o = forms[mine], by.coef[mine], offset[mine]
+            F, c, o = forms[mine], coef[mine], offset[mine]
             groups[g, :D, :D] = (F.T * c) @ F
             groups[g, :D, padded(D)] = F.T @ (c * o)
             rest[g] = c @ o**2
-        return Rows(by.some(first)._replace(coef=np.ones(G)), np.zeros((0, shape[1])), groups, rest)
+        return Rows(np.ones(G), powers[first], np.zeros((0, shape[1])), groups, rest)
     rows = np.zeros((n, shape[1]))
     rows[:, :D] = forms
     rows[:, padded(D)] = offset
-    return Rows(by, rows, np.zeros((0, *shape)), np.zeros(0))
+    return Rows(coef, powers, rows, np.zeros((0, *shape)), np.zeros(0))
 
 
-def keys(by: Products) -> Array:
+def keys(powers: csr_array) -> Array:
     """Return a number (N,) for each product, the same for equal powers: their products with random
     numbers."""
-    return np.asarray(by.powers @ np.random.default_rng(0).normal(size=by.powers.shape[1]))
+    return np.asarray(powers @ np.random.default_rng(0).normal(size=powers.shape[1]))
 
 
 def unbounded_scale(
-    dense: Dense, sparse: Squares, pure: Products, terms: kernel.Terms, centre: Array
+    dense: Squares[Array],
+    sparse: Squares[csr_array],
+    pure: Squares[csr_array],
+    terms: kernel.Terms,
+    centre: Array,
 ) -> int:
     """Return a positive variable towards whose end the integral of the density is infinite, since
     squares that count ever more there are all 0 at one δ; −1 if there is none.
@@ -222,12 +192,12 @@ def unbounded_scale(
         np.abs(sparse.offset) <= NEARLY_EXACT * (abs(sparse.forms) @ size),
     ])  # fmt: skip
     fitted = exact[: len(dense.offset)]
-    if len(np.unique(keys(dense.by))) > 1:  # the centre is that of several likelihoods
+    if len(np.unique(keys(dense.powers))) > 1:  # the centre is that of several likelihoods
         exact[:] = True
     elif fitted.size and not fitted.any():
         return -1
     offset = np.concatenate([dense.offset, sparse.offset])
-    powers = vstack([dense.by.powers, sparse.by.powers], format="csr")
+    powers = vstack([dense.powers, sparse.powers], format="csr")
     for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
         rates = (end * powers).maximum(0.0)
         held = rates.T @ ~exact + (end * pure.powers).maximum(0.0).sum(axis=0)

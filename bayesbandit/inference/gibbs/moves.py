@@ -122,7 +122,7 @@ def loses_digits(layout: Layout) -> bool:
 
     It does if means are many sds of a known noise from the rewards.
     """
-    by, _, offset = layout.dense
-    known = np.diff(by.powers.indptr) == 0
-    far = np.abs(by.coef[known]) @ offset[known] ** 2
+    dense = layout.dense
+    known = np.diff(dense.powers.indptr) == 0
+    far = np.abs(dense.coef[known]) @ dense.offset[known] ** 2
     return bool(far * FLOAT_EPSILON > NEGLIGIBLE_LOG_DENSITY)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from bayesbandit.inference.base import check_start, improper, refuse
+from bayesbandit.inference.base import check_start, improper
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading
@@ -145,7 +145,7 @@ class Problem:
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
         at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
-        lost = abs(self.layout.dense.by.powers) @ at_limit > 0.0
+        lost = abs(self.layout.dense.powers) @ at_limit > 0.0
         lost |= self.layout.rounding(theta, u) > 1.0
         if not lost.any():
             return False
@@ -181,7 +181,7 @@ class Problem:
         if not np.ptp(gaps) <= RELATIVE_TOLERANCE * largest:
             off = f"{np.ptp(gaps):.3g}"
             reason = f"the log density differs from the sampler's on these rows, by {off}"
-            raise refuse(self.reading.engine, reason, of_rows=True)
+            raise self.reading.refusal(reason, of_rows=True)
 
 
 def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
@@ -190,7 +190,7 @@ def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     noise: of every row, where that is known.
     """
     variables = reading.variables(len(data[0]))
-    form = reading(data, variables, noise)
+    form = reading.form(data, variables, noise)
     P = variables.positives
     places = {k: v for k, v in variables.places.items() if k != MEAN}
     low = np.zeros(P)
@@ -199,5 +199,5 @@ def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     for k, name in enumerate(reading.rest):
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k
-    whole = layout(form, low, high)
+    whole = layout(form, *reading.mean_map(data), low, high)
     return Problem(reading, data, whole, owner, places, P)

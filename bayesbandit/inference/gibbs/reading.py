@@ -12,26 +12,25 @@ from functools import cached_property
 
 import numpy as np
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from scipy.sparse import csr_array
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
+from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.gaussian_block import GaussianBlock
-from bayesbandit.inference.gibbs.layout import Dense, Split, split
-from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
 from bayesbandit.inference.graph_analysis.degrees import Analytic
-from bayesbandit.inference.graph_analysis.density import Term
+from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
     Part,
-    Products,
-    Reader,
     RowsTogether,
+    Squares,
     Variables,
-    added,
+    parts,
     summands,
     together,
 )
+from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import orbits
@@ -39,65 +38,49 @@ from bayesbandit.kernels.gibbs import orbits
 MEAN = "mean_reward"
 
 
-class Reading:
-    """A density's terms as numbers whose forms can be read.
+class Reading(GaussianBlock):
+    """A Gaussian block with the positive variables that it is given, and the density's terms as
+    numbers whose forms can be read.
 
-    block: the real variables, and the mean rewards as a function of them. rest: the positive
-    variables. between: the bounds of those that have others than 0 and ∞.
+    rest: the positive variables. bounds: theirs. reals: the variables of the block.
     """
 
     def __init__(
         self,
-        block: GaussianBlock,
+        density: Density,
+        engine: str,
         rest: Sequence[str],
-        between: Mapping[str, Interval],
+        between: Mapping[str, tuple[float, float]],
     ) -> None:
-        quadratic = block.quadratic
-        density = block.quadratic.density
-        self.block, self.density, self.engine = block, density, quadratic.engine
-        self.rest, self.reals = tuple(rest), quadratic.names
-        self.between = dict(between)
+        super().__init__(density, engine, rest)
+        self.rest = tuple(rest)
+        self.reals = tuple(self.slices)
+        self.bounds = {k: between.get(k, (0.0, math.inf)) for k in rest}
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
-        self._prior: tuple[tuple[int, int], Split] | None = None  # with D and P
-        self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
         self._whole: dict[Term, list[Part]] = {}
-        self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
+        self._by_term = {t: self._numbers(t, t.given_mean) for t in density.terms}
 
-    @property
-    def bounds(self) -> dict[str, Interval]:
-        """The bounds of all positive variables."""
-        return {k: self.between.get(k, (0.0, math.inf)) for k in self.rest}
-
-    def _numbers(self, term: Term, left: list[tuple[Variable, float]]) -> list[Part]:
-        """Return numbers that a term is a sum of, inside their walls, which become bounds; refuse
-        them unless they are analytic."""
+    def _numbers(self, term: Term, graph: Variable) -> list[Part]:
+        """Return numbers that a term is a sum of; refuse it unless it is analytic."""
         density = self.density
+        unknown = {**density.values, MEAN: density.given_mean}
+        between = {density.values[k]: ends for k, ends in self.bounds.items()}
+        seeds = dict.fromkeys(unknown.values(), 1.0)
+        analytic = Analytic([graph], seeds, list(between), between)
+        if why := analytic.fault(graph, most=1):
+            raise self.refusal(f"{term.label}: {why}")
+        left = summands(graph)
         graphs = list[tuple[Variable, float]]()
-        positive = {density.values[k]: k for k in self.rest}
         while left:
             whole, sign = left.pop()
-            inside, walls = unwalled(whole, positive) if sign > 0.0 else (whole, {})
+            inside = within_bounds(whole, analytic)
             if inside is whole:
                 graphs.append((whole, sign))
-                continue
-            left += summands(inside, sign)
-            for v, interval in walls.items():
-                self.between[positive[v]] = within(interval, self.bounds[positive[v]])
-        unknown = {**density.values, MEAN: density.given_mean}
-        bounds = {density.values[k]: ends for k, ends in self.bounds.items()}
-        seeds = dict.fromkeys(unknown.values(), 1.0)
-        analytic = Analytic([g for g, _ in graphs], seeds, list(bounds), bounds)
-        for g, _ in graphs:
-            if why := analytic.fault(g, most=1):
-                raise self.refusal(f"{term.label}: {why}")
-        inputs = list(density.inputs.values())
-        parts = [Part(g, sign, unknown, inputs) for g, sign in graphs]
-        return [part for part in parts if part.unknown]
+            else:
+                left += summands(inside, sign)
+        return parts(graphs, unknown, list(density.inputs.values()))
 
-    def refusal(self, reason: str) -> NotThisEngine:
-        return refuse(self.engine, reason)
-
-    def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+    def lengths(self, n: int) -> dict[str, tuple[int, ...]]:
         """Return all variables' shapes with n rows."""
         return {
             k: tuple(n if m is None else m for m in v.type.shape)
@@ -114,7 +97,7 @@ class Reading:
         places = {}
         ends = {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
-        for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
+        for k, shape in sorted(self.lengths(n).items(), key=lambda item: by_row[item[0]]):
             size = math.prod(shape)
             real = k in self.reals
             places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)
@@ -123,63 +106,28 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Split:
+    def form(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
         """Return the form of the log density of these rows.
 
         noise: of every row, by which the likelihood is known without being read.
         """
-        A, b = self.block.mean_map(data)
-        terms = self.density.terms
-        if noise is None:
-            return split(self._terms(terms, data, variables), A, b)
-        size = A.shape[1], variables.positives
-        known = self._prior
-        if known is None or known[0] != size:  # variables of rows are more with more rows
-            prior = self._terms([t for t in terms if not t.on_data], data, variables)
-            known = self._prior = size, split(prior.among(*size), A[:0], b[:0])
-        return known[1].with_rows(*likelihood(noise, data, variables, A, b))
-
-    def _terms(self, terms: Sequence[Term], data: Data, variables: Variables) -> Form:
-        """Return the form of some terms."""
         rows = self.density.arguments(data)
-        forms = [Form.empty(variables.reals, variables.positives)]
-        for term in terms:
+        forms: list[Form] = []
+        for term in self.density.terms:
+            if term.on_data and noise is not None:
+                continue
             try:
                 try:
-                    forms += self._forms(term, self._parts[term], rows, variables)
+                    forms += [part.form(rows, variables) for part in self._by_term[term]]
                 except RowsTogether:  # as a function of θ, not of mean rewards
                     if term not in self._whole:
-                        self._whole[term] = self._numbers(term, summands(term.graph))
-                    forms += self._forms(term, self._whole[term], rows, variables)
+                        self._whole[term] = self._numbers(term, term.graph)
+                    forms += [part.form(rows, variables) for part in self._whole[term]]
             except NoForm as error:
                 raise self.refusal(f"{term.label}: {error}") from None
-        return together(forms)
-
-    def _forms(
-        self, term: Term, parts: list[Part], rows: Sequence[np.ndarray], variables: Variables
-    ) -> list[Form]:
-        """Return the forms of parts; those that have none are replaced by what they are sums of."""
-        forms: list[Form] = []
-        for part in list(parts):
-            try:
-                forms.append(self._form(part, rows, variables))
-            except NoForm as error:
-                smaller = self._numbers(term, added(part.graph, part.sign))
-                if not smaller or isinstance(error, RowsTogether):
-                    raise
-                forms += self._forms(term, smaller, rows, variables)
-                # another thread may have done so
-                parts[:] = [one for p in parts for one in (smaller if p is part else [p])]
-        return forms
-
-    def _form(self, part: Part, rows: Sequence[np.ndarray], variables: Variables) -> Form:
-        """Return the form of a part; those that no row enters are read once."""
-        if part not in self._fixed:
-            form = Reader(part, rows, variables).read()
-            if not part.fixed:
-                return form
-            self._fixed[part] = form
-        return self._fixed[part].among(variables.reals, variables.positives)
+        if noise is not None:
+            forms.append(likelihood(noise, data, variables))
+        return together(forms, variables.reals, variables.positives)
 
     @cached_property
     def log_density(self) -> Compiled:
@@ -188,11 +136,23 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])])
 
 
-def likelihood(
-    noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
-) -> tuple[Dense, np.ndarray]:
-    """Return the form of rows of such noise: Σ −½ log σ² − weight (A θ + b − reward)² / 2σ²,
-    σ² = κ Π v^e; its squares, and α (P,)."""
+def within_bounds(graph: Variable, analytic: Analytic) -> Variable:
+    """Return a log density without the guard by which it is −∞ beyond the bounds of variables."""
+    if elementwise_name(graph) != "Switch":
+        return graph
+    condition, *branches = operands(graph)
+    if analytic.of(condition) or analytic.seeds.keys().isdisjoint(ancestors([condition])):
+        return graph
+    for value, other in (branches, branches[::-1]):
+        whole = value.type.broadcastable == graph.type.broadcastable or number(value) is not None
+        if number(other) == -math.inf and whole:
+            return value
+    return graph
+
+
+def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
+    """Return the form of rows of such noise: Σ −½ log σ² − weight (mean − reward)² / 2σ²,
+    σ² = κ Π v^e."""
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
@@ -203,4 +163,6 @@ def likelihood(
     ends = len(places) * np.arange(n + 1)
     powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    return Dense(Products(coef, powers), A, reward - b), linear
+    means = np.ones(n), variables.places[MEAN], np.arange(n + 1)
+    squares = Squares(coef, powers, csr_array(means, (n, variables.reals)), reward)
+    return Form(squares, linear, np.zeros(variables.positives))

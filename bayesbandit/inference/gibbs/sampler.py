@@ -1,8 +1,8 @@
 """The Gibbs engine for conditionally Gaussian models, derived from the declaration.
 
-One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
-variable is positive, and the log density a sum of monomials of these, alone or times squares of
-what is Gaussian: it is analytic, and its values at the rows at hand are such a sum's (`form`).
+One block is Gaussian given the rest, by the degree of the log density (`gaussian_block`). Each
+other variable is positive, and the log density a sum of monomials of these, alone or times squares
+of what is Gaussian: it is analytic, and its values at the rows at hand are such a sum's (`form`).
 Laplace, Student-t, half-Cauchy and the like are mixtures of such (`rewrite_mixtures`).
 """
 
@@ -29,9 +29,8 @@ from bayesbandit.inference.gibbs.blocks import (
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.rewrite_products import Scales
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import RowStructure, features, row_wise
-from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
+from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -102,10 +101,10 @@ def _after(
     return float(at_mean + held.u.sum() - np.log(np.diag(L)).sum())
 
 
-class Gibbs(GaussianBlock):
+class Gibbs(Reading):
     """A model whose Gaussian block and positive variables are drawn in turn.
 
-    names, shapes: the declared variables. block: those that are Gaussian given the rest.
+    names: the declared variables. reals: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
     in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
     rewards are affine in the block; if not, the density is without them. noise: the variance of
@@ -113,22 +112,16 @@ class Gibbs(GaussianBlock):
     scales: by which draws are divided, of a model that was rewritten without products.
     """
 
-    engine = ENGINE
-
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
-        quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
-        super().__init__(quadratic, RowStructure(features(quadratic)))
+        super().__init__(apart.density, ENGINE, apart.rest, apart.between)
         self._affine = affine
         self.auxiliary = dict(apart.auxiliary)
         self.by_row = apart.by_row
-        self.block = quadratic.names
-        self.reading = Reading(self, apart.rest, apart.between)
         self.noise: RowNoise | None = None
         self.scales: Scales | None = None
-        values = quadratic.density.values
+        values = self.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
-        self.shapes = {k: self.all_shapes[k] for k in self.names}
 
     @property
     def affine(self) -> bool:
@@ -182,7 +175,7 @@ class Gibbs(GaussianBlock):
 
     def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
         """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
-        return lay_out(self.reading, rows, self.noise), None
+        return lay_out(self, rows, self.noise), None
 
     def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
         """Return where a chain begins that was to begin at a state; refuse a density that has no
@@ -199,8 +192,8 @@ class Gibbs(GaussianBlock):
     def start(self, n: int, rng: np.random.Generator) -> Position:
         """Return where a chain of n rows may begin: positive variables about 1, the block at 0."""
         return {
-            k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in self.reading.shapes(n).items()
+            k: np.zeros(shape) if k in self.reals else np.exp(0.5 * rng.standard_normal(shape))
+            for k, shape in self.lengths(n).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
@@ -255,14 +248,12 @@ def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
     density = apart.density
-    quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
-    affine = not (quadratic.not_affine or depends_on(density.mean, density, apart.rest))
+    block = GaussianBlock(density, ENGINE, apart.rest)
+    affine = not (block.not_affine or depends_on(density.mean, density, apart.rest))
     if not affine:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
-    check_own_rows(engine.reading)
-    if affine and not apart.by_row and row_wise(engine.quadratic):
-        noise = row_noise(engine.quadratic)
-        if noise.normal and noise.factor is not None:
-            engine.noise = noise
+    check_own_rows(engine)
+    if affine and not apart.by_row and engine.rows.normal and engine.rows.factor is not None:
+        engine.noise = engine.rows
     return engine

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.inference.base import matching, refuse
+from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.sampler import ENGINE, WARM_UP_SWEEPS, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
+from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -93,11 +94,11 @@ class Augmented(Gibbs):
     def __init__(self, link: Link, apart: Blocks) -> None:
         super().__init__(replace(apart, density=working(link)), affine=False)
         self.link = link
-        self.whole = worked(self.reading)
+        self.whole = worked(self)
 
     @property
     def warm_up(self) -> int:
-        return WARM_UP_SWEEPS if self.reading.rest else TUNE_COEFFICIENTS
+        return WARM_UP_SWEEPS if self.rest else TUNE_COEFFICIENTS
 
     def target(self, rows: Data) -> tuple[Problem, Sweep]:
         self.link.check(rows)
@@ -127,19 +128,19 @@ def worked(reading: Reading) -> Problem:
     x = rows["x"][:1] if n else np.ones((1, reading.density.n_features))
     arm = rows.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
     problem = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
-    if len(problem.layout.terms.groups) != 1 or problem.layout.dense.by.powers.nnz:
+    if len(problem.layout.terms.groups) != 1 or problem.layout.dense.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
     return problem
 
 
-def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
+def check_proper(apart: Blocks, block: GaussianBlock) -> None:
     """Refuse a prior that is improper: rewards may leave it so, as those that all are 1."""
     for term in apart.density.terms:
         if term.label.endswith(("~ Flat", "~ HalfFlat")):
             raise refuse(ENGINE, f"{term.label}: improper")
     middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
-    values = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
-    precision = quadratic.natural(None, values).precision
+    values = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in block.given]
+    precision = block.natural(None, values).precision
     if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
         raise refuse(ENGINE, "the coefficients' prior is improper")
 
@@ -156,5 +157,5 @@ def match(model: pm.Model) -> Augmented:
     if names := depends_on(link.eta, apart.density, apart.rest):
         raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
     sampler = Augmented(link, apart)
-    check_proper(apart, sampler.quadratic)
+    check_proper(apart, sampler)
     return sampler

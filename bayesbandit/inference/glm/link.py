@@ -28,9 +28,8 @@ from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depe
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import Data, total
-from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
-from bayesbandit.inference.graph_analysis.rewrites import merged
-from bayesbandit.inference.graph_analysis.rows import RowWalk
+from bayesbandit.inference.graph_analysis.rewrites import merged, simplified
+from bayesbandit.inference.graph_analysis.rows import DATA_ROW, RowWalk
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
 MULTIPLICATIVE = {"Neg", "Mul", "TrueDiv", "Identity"}

@@ -17,8 +17,7 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.density import Density, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import recognise
+from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ class Regression(Link):
 
     def __init__(self, density: Density, engine: str) -> None:
         super().__init__(density, engine)
-        quadratic = Quadratic(working(self), engine)
-        self.block = ExactGaussian(quadratic, recognise(quadratic))
+        self.block = ExactGaussian(working(self), engine)
         prior = self.block.distribution(self.block.prior)  # refused where it is improper
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root

@@ -80,14 +80,11 @@ class Degrees(Walk[float]):
     """The degrees of all nodes between `seeds`, whose degrees are given, and `outputs`; ∞ for a
     node that is no polynomial."""
 
-    def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
-        super().__init__(outputs, seeds)
-        self.faults: dict[Apply, str] = {}  # the nodes that are no polynomials, or raise a degree
-        self.walk(self.nodes, self.values)
+    constant = 0.0
 
-    def root(self, variable: Variable) -> float:
-        """Return the degree of a constant."""
-        return 0.0
+    def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
+        self.faults: dict[Apply, str] = {}  # the nodes that are no polynomials, or raise a degree
+        super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
         """Return an upper bound of the degree; ∞ if none is known."""

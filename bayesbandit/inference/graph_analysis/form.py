@@ -67,33 +67,34 @@ class RowsTogether(NoForm):
     """Numbers that depend on the values of a variable at several rows."""
 
 
-class Products(NamedTuple):
-    """N products c exp(e'u): coef (N,); powers (N, P), sparse: the exponents e."""
+class Squares[Matrix](NamedTuple):
+    """N squares c exp(e'u) (a'z − o)²: coef (N,), the c; powers (N, P), sparse: the e; forms
+    (N, D), sparse or not: the a; offset o (N,).
+
+    A monomial of u alone has an empty form, and the offset 1.
+    """
 
     coef: Array
     powers: csr_array
-
-    def at(self, u: Array) -> Array:
-        """Return the products (N,) at logarithms u (P,)."""
-        return np.asarray(self.coef * np.exp(self.powers @ u))
-
-    def some(self, which: Array) -> Products:
-        """Return some of them."""
-        return Products(self.coef[which], self.powers[which])
-
-
-class Squares(NamedTuple):
-    """N squares (a'z − o)² and what multiplies each: forms (N, D), sparse: the a; offset o (N,)."""
-
-    by: Products
-    forms: csr_array
+    forms: Matrix
     offset: Array
 
-    def gaps(self, z: Array) -> tuple[Array, Array]:
-        """Return the forms a'z − o (N,) at z (D,), and the rounding of their squares."""
-        gap = self.forms @ z - self.offset
-        blur = FORM_ROUNDING * (abs(self.forms) @ np.abs(z) + np.abs(self.offset))
-        return gap, blur**2 + blur * np.abs(gap)
+    def factors(self, u: Array) -> Array:
+        """Return what multiplies each square (N,) at logarithms u (P,)."""
+        return np.asarray(self.coef * np.exp(self.powers @ u))
+
+
+def gaps(squares: Squares[csr_array], z: Array) -> tuple[Array, Array]:
+    """Return the forms a'z − o (N,) at z (D,), and the rounding of their squares."""
+    gap = squares.forms @ z - squares.offset
+    blur = FORM_ROUNDING * (abs(squares.forms) @ np.abs(z) + np.abs(squares.offset))
+    return gap, blur**2 + blur * np.abs(gap)
+
+
+def some(squares: Squares[csr_array], which: Array) -> Squares[csr_array]:
+    """Return some squares."""
+    coef, powers, forms, offset = squares
+    return Squares(coef[which], powers[which], forms[which], offset[which])
 
 
 class Form(NamedTuple):
@@ -102,66 +103,50 @@ class Form(NamedTuple):
     linear, square (P,): α and β.
     """
 
-    squares: Squares
-    pure: Products
+    squares: Squares[csr_array]
     linear: Array
     square: Array
 
     def log_density(self, z: Array, u: Array) -> tuple[float, float]:
         """Return the value at reals z (D,) and logarithms u (P,), and the size of what it is a sum
         of, with the rounding of squares that are nearly 0."""
-        gap, blur = self.squares.gaps(z)
-        by = self.squares.by.at(u)
-        terms = [by * gap**2, self.pure.at(u), self.linear * u, self.square * u**2]
+        gap, blur = gaps(self.squares, z)
+        by = self.squares.factors(u)
+        terms = [by * gap**2, self.linear * u, self.square * u**2]
         size = sum(np.abs(v).sum() for v in terms) + np.abs(by) @ blur / RELATIVE_TOLERANCE
         return sum(v.sum() for v in terms), size
 
     def about(self, base: Array) -> Form:
         """Return the form as a function of u, of one that is a function of u − base."""
-        squares, pure, linear, square = self
-        moved = pure._replace(coef=rounded(pure.at(-base), COEFFICIENT_DIGITS))
-        by = squares.by._replace(coef=squares.by.at(-base))
-        return Form(squares._replace(by=by), moved, linear - 2.0 * square * base, square)
-
-    def among(self, reals: int, positives: int) -> Form:
-        """Return the same form of more variables; those that are added, behind the others, do not
-        enter it."""
-
-        def wide(matrix: csr_array, width: int) -> csr_array:
-            return csr_array((matrix.data, matrix.indices, matrix.indptr), (matrix.shape[0], width))
-
-        by, forms, offset = self.squares
-        by = by._replace(powers=wide(by.powers, positives))
-        pure = self.pure._replace(powers=wide(self.pure.powers, positives))
-        logs = np.zeros((2, positives))
-        same = min(positives, len(self.linear))
-        logs[:, :same] = self.linear[:same], self.square[:same]
-        return Form(Squares(by, wide(forms, reals), offset), pure, *logs)
-
-    @classmethod
-    def empty(cls, reals: int, positives: int) -> Form:
-        """Return the form of no numbers."""
-        none = np.zeros(0)
-        products = Products(none, csr_array((0, positives)))
-        squares = Squares(products, csr_array((0, reals)), none)
-        return cls(squares, products, *np.zeros((2, positives)))
+        squares, linear, square = self
+        coef = squares.factors(-base)
+        monomial = np.diff(squares.forms.indptr) == 0
+        coef = np.where(monomial, rounded(coef, COEFFICIENT_DIGITS), coef)
+        return Form(squares._replace(coef=coef), linear - 2.0 * square * base, square)
 
 
-def stacked(products: Sequence[Products]) -> Products:
-    """Return several products of the same variables as one."""
-    coef = np.concatenate([p.coef for p in products])
-    return Products(coef, vstack([p.powers for p in products], format="csr"))
+def together(forms: Sequence[Form], reals: int, positives: int) -> Form:
+    """Return the form of several parts of a log density, of D reals and P positive variables.
+
+    Each part may be of more or of fewer variables: its own are the first.
+    """
+    logs = np.zeros((2, positives))
+    for form in forms:
+        own = min(positives, len(form.linear))
+        logs[:, :own] += form.linear[:own], form.square[:own]
+    squares = Squares(
+        np.concatenate([np.zeros(0), *(form.squares.coef for form in forms)]),
+        below([form.squares.powers for form in forms], positives),
+        below([form.squares.forms for form in forms], reals),
+        np.concatenate([np.zeros(0), *(form.squares.offset for form in forms)]),
+    )
+    return Form(squares, *logs)
 
 
-def together(forms: Sequence[Form]) -> Form:
-    """Return the form of several parts of a log density of the same variables."""
-    squares = [f.squares for f in forms]
-    offset = np.concatenate([s.offset for s in squares])
-    matrix = vstack([s.forms for s in squares], format="csr")
-    by = stacked([s.by for s in squares])
-    pure = stacked([f.pure for f in forms])
-    linear, square = np.sum([[f.linear, f.square] for f in forms], axis=0)
-    return Form(Squares(by, matrix, offset), pure, linear, square)
+def below(matrices: Sequence[csr_array], width: int) -> csr_array:
+    """Return the rows of matrices, one below the other, each with `width` columns."""
+    wide = [csr_array((m.data, m.indices, m.indptr), (m.shape[0], width)) for m in matrices]
+    return vstack([csr_array((0, width)), *wide], format="csr")
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------
@@ -224,42 +209,6 @@ def terms(graph: Variable, sign: float) -> list[tuple[Variable, float]]:
     return pairs if whole else []
 
 
-class Part:
-    """Numbers that are summands of a term, as a function of variables, by name, and rows.
-
-    fixed: whether neither data nor variables with a value for each row enter.
-    """
-
-    def __init__(
-        self,
-        graph: Variable,
-        sign: float,
-        unknown: Mapping[str, Variable],
-        inputs: Sequence[Variable],
-    ) -> None:
-        self.graph, self.sign = graph, sign
-        behind = set(ancestors([graph]))
-        self.unknown = {k: v for k, v in unknown.items() if v in behind}
-        self.inputs = {i: v for i, v in enumerate(inputs) if v in behind}
-        by_row = any(None in v.type.shape for v in self.unknown.values())
-        self.fixed = not (self.inputs or by_row)
-
-    @cached_property
-    def _compiled(self) -> Compiled:
-        many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
-        graphs = vectorize_graph([self.graph], many) if many else [self.graph]
-        return Compiled([*many.values(), *self.inputs.values()], list(graphs))
-
-    def __call__(self, values: Sequence[Array], rows: Sequence[Array], points: int) -> Array:
-        """Return the numbers (S, E) at S points: values (S, *shape) of the unknown."""
-        given = [np.asarray(rows[i], v.type.dtype) for i, v in self.inputs.items()]
-        with np.errstate(all="ignore"):
-            [out] = self._compiled(*values, *given)
-        by_point = out.ndim > self.graph.type.ndim
-        flat = np.asarray(out, np.float64).reshape(points if by_point else 1, -1) * self.sign
-        return np.broadcast_to(flat, (points, flat.shape[1]))
-
-
 class Variables(NamedTuple):
     """Where variables are: the places of their elements, among the reals or the positive ones.
 
@@ -272,6 +221,79 @@ class Variables(NamedTuple):
     by_row: Collection[str]
     reals: int
     positives: int
+
+
+class Part:
+    """A graph as a sum of numbers: a function of variables, by name, and of rows.
+
+    fixed: whether neither data nor variables with a value for each row enter.
+    """
+
+    def __init__(
+        self,
+        graph: Variable,
+        sign: float,
+        unknown: Mapping[str, Variable],
+        inputs: Sequence[Variable],
+    ) -> None:
+        self.graph = graph
+        self.sign = sign
+        self.inputs = inputs
+        behind = set(ancestors([graph]))
+        self.unknown = {k: v for k, v in unknown.items() if v in behind}
+        by_row = any(None in v.type.shape for v in self.unknown.values())
+        self.fixed = behind.isdisjoint(inputs) and not by_row
+        self._form: Form | None = None
+        self._smaller: list[Part] = []
+
+    def form(self, rows: Sequence[Array], variables: Variables) -> Form:
+        """Return the form on rows; where there is none, that of what the graph is a sum of.
+
+        It is read once where it is `fixed`.
+        """
+        if self._form is not None:
+            return self._form
+        if not self._smaller:
+            try:
+                form = Reader(self, rows, variables).read()
+            except RowsTogether:
+                raise
+            except NoForm:
+                graphs = added(self.graph, self.sign)
+                self._smaller = parts(graphs, self.unknown, self.inputs)
+                if not self._smaller:
+                    raise
+        if self._smaller:
+            forms = [part.form(rows, variables) for part in self._smaller]
+            form = together(forms, variables.reals, variables.positives)
+        if self.fixed:
+            self._form = form
+        return form
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
+        graphs = vectorize_graph([self.graph], many) if many else [self.graph]
+        return Compiled([*many.values(), *self.inputs], list(graphs))
+
+    def __call__(self, values: Sequence[Array], rows: Sequence[Array], points: int) -> Array:
+        """Return the numbers (S, E) at S points: values (S, *shape) of the unknown."""
+        given = [np.asarray(row, v.type.dtype) for v, row in zip(self.inputs, rows, strict=True)]
+        with np.errstate(all="ignore"):
+            [out] = self._compiled(*values, *given)
+        by_point = out.ndim > self.graph.type.ndim
+        flat = np.asarray(out, np.float64).reshape(points if by_point else 1, -1) * self.sign
+        return np.broadcast_to(flat, (points, flat.shape[1]))
+
+
+def parts(
+    graphs: Sequence[tuple[Variable, float]],
+    unknown: Mapping[str, Variable],
+    inputs: Sequence[Variable],
+) -> list[Part]:
+    """Return graphs with their signs as parts; without those that no unknown enters."""
+    every = [Part(graph, sign, unknown, inputs) for graph, sign in graphs]
+    return [part for part in every if part.unknown]
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -345,7 +367,7 @@ class Reader:
         """Return the form; raise `NoForm` where it is another."""
         D, P = self.zero.size, self.still.size
         if not self.numbers:
-            return Form.empty(D, P)
+            return together([], D, P)
         far, other = FAR_POINT * self.rng.normal(size=(2, D))
         reals = [k for k in self.places if k not in self.positive]
         self.real = self.slots(
@@ -363,7 +385,7 @@ class Reader:
             lambda i: self.values(at, moved(self.still, i, 2.0)),
         )
         e = self.exponents(of, far)
-        squares = Squares(Products(coef, self.placed(self.scale, e, of, P)), forms, offset)
+        squares = Squares(coef, self.placed(self.scale, e, of, P), forms, offset)
         found = self.rest(of, squares, e, mode)
         form = found.about(self.base)
         self.check(form, mode)
@@ -511,16 +533,16 @@ class Reader:
 
     # ---- what is left ----------------------------------------------------------------------------
 
-    def rest(self, of: Array, squares: Squares, e: Array, mode: Array) -> Form:
+    def rest(self, of: Array, squares: Squares[csr_array], e: Array, mode: Array) -> Form:
         """Return the form of numbers with such squares, as a function of t."""
         linear, square = np.zeros((2, self.still.size))
         found = []
-        gap, blur = squares.gaps(mode)
+        gap, blur = gaps(squares, mode)
         for q, slot in enumerate(self.scale):
             t = np.array([slot.moved(self.still, step) for step in LOG_SCALE_GRID])
             y = self.values(mode, t).copy()
             with np.errstate(all="ignore"):
-                by = np.array([squares.by.at(one) for one in t])
+                by = np.array([squares.factors(one) for one in t])
                 np.subtract.at(y.T, of, (by * gap**2).T)
                 point, which = np.nonzero(np.abs(by) * blur > LOGARITHM_ROUNDING)
             y[point, of[which]] = np.nan
@@ -536,7 +558,10 @@ class Reader:
                 found += [(q, c, power, mine[which]) for c, power in powers]
         pure, coef, exponents = joined(found, len(self.scale))
         placed = self.placed(self.scale, exponents, pure, self.still.size)
-        return Form(squares, Products(coef, placed), linear, square)
+        none = csr_array((len(coef), mode.size))
+        monomials = Squares(coef, placed, none, np.ones(len(coef)))
+        logs = Form(monomials, linear, square)
+        return together([Form(squares, *np.zeros((2, len(linear)))), logs], mode.size, len(linear))
 
     def check(self, form: Form, mode: Array) -> None:
         """Raise an error unless the numbers are the form's at random points, up to a constant."""

@@ -90,6 +90,11 @@ def floating(graphs: list[Variable]) -> list[Variable]:
     return rewritten(graphs, by=dfs_rewriter(_whole_to_floating))
 
 
+def simplified(*graphs: Variable) -> list[Variable]:
+    """Return equal graphs, without what cancels."""
+    return rewritten(clone_replace(graphs, {}), "canonicalize")
+
+
 def guarded(graphs: list[Variable]) -> list[Variable]:
     """Return log densities that are −∞, and raise no error, if a parameter is out of its bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard

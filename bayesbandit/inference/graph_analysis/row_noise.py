@@ -7,24 +7,34 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
-from bayesbandit.inference.base import Compiled, NotFinite
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.form import rounded
+from bayesbandit.inference.graph_analysis.form import (
+    Form,
+    NoForm,
+    Variables,
+    parts,
+    rounded,
+    summands,
+    together,
+)
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic, gradient
+from bayesbandit.inference.graph_analysis.quadratic import Data
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
-LOGS_TOLERANCE = 1e-7  # of the number of logarithms
+
+
+Point = dict[Variable, np.ndarray]  # values of variables
 
 
 @dataclass(frozen=True)
@@ -45,103 +55,106 @@ class RowNoise:
     powers: Mapping[str, float] = field(default_factory=dict)
 
 
-Point = dict[Variable, np.ndarray]  # values of variables
+def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable]) -> RowNoise:
+    """Return how precise rows are, of a likelihood in which each row has its own mean reward alone.
 
-
-def row_noise(quadratic: Quadratic) -> RowNoise:
-    """Return how precise rows are, of a likelihood in which each row has its own mean reward m
-    alone.
-
-    The likelihood is read as a function of m, of weights, of what it is given, and of all that is
-    computed of contexts, rewards and arms alone, as a clipped reward is. Each of these takes random
-    values of its own. In m, a row is −½ precision (m − centre)² + peak.
+    The likelihood is read (`form`) as a function of mean rewards, of the positive variables that it
+    is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
+    clipped reward is. The last two take random values, and others at a second point.
     """
-    density = quadratic.density
     mean = density.given_mean
-    cut = quadratic.through_mean
-    assert cut is not None
-    behind = set(ancestors([cut]))
-    given = [v for v in quadratic.given if v in behind]
+    behind = set(ancestors([likelihood]))
+    given = [v for v in given if v in behind]
     weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
     nothing = RowNoise(not weights, bool(weights))
     rows = [v for k, v in density.inputs.items() if k != "weight"]
-    parts = of_rows(cut, [mean, *given, *weights], rows)
-    vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in parts)
+    computed = of_rows(likelihood, [mean, *given, *weights], rows)
+    vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
     if not vectors or any(v.type.ndim for v in given):
         return nothing
-    fresh = {v: v.type.clone(dtype="float64")() for v in parts}
-    above_zero = Analytic(parts, dict.fromkeys(rows, 1.0), ()).positive
-    positive = [*given, *weights, *(fresh[v] for v in parts if v in above_zero)]
-    unknown = [mean, *given, *weights, *fresh.values()]
-    [graph] = clone_replace([cut], fresh, rebuild_strict=False)
-    if Analytic([graph], dict.fromkeys(unknown, 1.0), positive).fault(graph, most=1):
+    fresh = {v: v.type.clone(dtype="float64")() for v in computed}
+    above_zero = Analytic(computed, dict.fromkeys(rows, 1.0), ()).positive
+    positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
+    free = [*weights, *fresh.values()]
+    [graph] = clone_replace([likelihood], fresh, rebuild_strict=False)
+    seeds = dict.fromkeys([mean, *given, *free], 1.0)
+    if Analytic([graph], seeds, [*given, *positive]).fault(graph, most=1):
         return nothing
-    slope = gradient(graph, mean)
-    derivatives = Compiled([*unknown, *rows], [slope, gradient(slope.sum(), mean), graph])
     x, reward, _, arm = random_rows(density, seed=0)
     of_role = {"x": x, "reward": reward, "arm": arm}
-    lengths = [of_role[k] for k in density.inputs if k != "weight"]  # the rest of them is in parts
+    lengths = [of_role[k] for k in density.inputs if k != "weight"]  # the rest of them is in `free`
+    n = len(x)
+    P = len(given)
+    names = [str(v.name) for v in given]
+    places = {"m": np.arange(n)} | {k: np.array(i) for i, k in enumerate(names)}
+    variables = Variables(places, dict.fromkeys(names, (0.0, math.inf)), ["m"], n, P)
+    unknown = dict(zip(["m", *names], [mean, *given], strict=True))
+    numbers = parts(summands(graph), unknown, [*free, *rows])
     rng = np.random.default_rng(0)
 
     def random() -> Point:
-        drawn = {v: rng.normal(size=() if v in given else len(x)) for v in unknown}
-        return {v: np.exp(z) if v in positive else np.asarray(z) for v, z in drawn.items()}
+        drawn = {v: rng.normal(size=n) for v in free}
+        return {v: np.exp(z) if v in positive else z for v, z in drawn.items()}
 
-    def at(point: Point) -> tuple[np.ndarray, np.ndarray, float]:
-        slope, curvature, value = derivatives(*(point[v] for v in unknown), *lengths)
-        precision = np.broadcast_to(-curvature, len(x))
-        if not ((precision > 0.0).all() and np.isfinite(value)):
-            raise NotFinite("no precision")
-        step = slope / precision
-        return precision, point[mean] + step, float(value + 0.5 * (slope * step).sum())
+    def at(point: Point) -> Seen:
+        values = [*(point[v] for v in free), *lengths]
+        return seen(together([part.form(values, variables) for part in numbers], n, P), n)
 
+    here = random()
+    there = random()
     try:
-        return told(at, random(), random(), given, weights, fresh.get(density.inputs["reward"]))
-    except NotFinite:
+        first = at(here)
+        second = at(there)
+        heavier = at(here | {v: there[v] for v in weights})
+    except NoForm:
         return nothing
-
-
-def told(
-    at: Callable[[Point], tuple[np.ndarray, np.ndarray, float]],
-    here: Point,
-    there: Point,
-    given: Sequence[Variable],
-    weights: Sequence[Variable],
-    reward: Variable | None,
-) -> RowNoise:
-    """Return what a likelihood says of every row, from its values about two random points.
-
-    at: returns the precision and the centre (n,) of each row, and the sum of their peaks. reward:
-    the variable of the rewards; None if they do not enter as they are.
-    """
-    precision, centre, peak = at(here)
-    scaled, _, scaled_peak = at(here | {v: there[v] for v in given})
-    heavier = at(here | {v: there[v] for v in weights})[0]
-    elsewhere, its_centre, _ = at(there)
-    by_weight = all(close(heavier / precision, there[v] / here[v]) for v in weights)
-    powers = {}
-    for v in given:
-        doubled = at(here | {v: 2.0 * here[v]})[0] / precision
-        powers[v] = float(np.round(4.0 * np.log2(doubled[0])) / 4.0)
-    ratio = math.prod(float(there[v] / here[v]) ** e for v, e in powers.items())
-    n = len(precision)
+    by_weight = all(close(heavier.precision / first.precision, there[v] / here[v]) for v in weights)
     noise = RowNoise(by_weight, bool(weights))
-    if not (by_weight and close(scaled / precision, np.full(n, ratio))):
+    if not by_weight or first.powers is None or second.powers is None:
         return noise
-    logs = 0.5 * n * math.log(ratio)
-    normal = abs(scaled_peak - peak - logs) <= LOGS_TOLERANCE * (1.0 + abs(peak) + abs(logs))
-    noise = replace(noise, normal=normal)
-    if reward is None or not (close(centre, here[reward]) and close(its_centre, there[reward])):
+    noise = replace(noise, normal=first.normal and second.normal)
+    own = fresh.get(density.inputs["reward"])
+    constants = []
+    for point, rows_at in ((here, first), (there, second)):
+        if own is None or not close(rows_at.centre, point[own]):
+            return noise
+        constants.append(
+            rows_at.precision / math.prod((point[v] for v in weights), start=np.ones(n))
+        )
+    if not all(close(c, np.full(n, constants[0][0])) for c in constants):
         return noise
-    for v, e in [*powers.items(), *((v, 1.0) for v in weights)]:
-        precision = precision / here[v] ** e
-        elsewhere = elsewhere / there[v] ** e
-    constant = np.full(n, precision[0])
-    if not (close(precision, constant) and close(elsewhere, constant)):
-        return noise
-    [factor] = rounded(1.0 / constant[:1], VARIANCE_DIGITS)
-    named = {str(v.name): -e for v, e in powers.items()}
-    return replace(noise, factor=float(factor), powers=named)
+    [factor] = rounded(1.0 / constants[0][:1], VARIANCE_DIGITS)
+    return replace(
+        noise, factor=float(factor), powers=dict(zip(names, (-first.powers).tolist(), strict=True))
+    )
+
+
+class Seen(NamedTuple):
+    """What a likelihood says of n rows: the precision of each where what it is given is 1, and its
+    centre (n,); whose powers (P,) the precisions are, None where rows differ; and whether its
+    logarithms are those of normal rewards."""
+
+    precision: np.ndarray
+    centre: np.ndarray
+    powers: np.ndarray | None
+    normal: bool
+
+
+def seen(form: Form, n: int) -> Seen:
+    """Return what the form of a likelihood of n mean rewards says of them."""
+    coef, powers, forms, offset = form.squares
+    squared = forms.toarray()
+    share = -2.0 * coef[:, None] * squared**2
+    precision = share.sum(axis=0)
+    if not (precision > 0.0).all():
+        raise NoForm("no precision")
+    centre = -2.0 * (coef * offset) @ squared / precision
+    exponents = powers.toarray()
+    same = bool((exponents == exponents[:1]).all())
+    logs = form.linear - 0.5 * n * exponents[0]
+    return Seen(
+        precision, centre, exponents[0] if same else None, not (logs.any() or form.square.any())
+    )
 
 
 def of_rows(
@@ -184,12 +197,9 @@ def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"x": x, "reward": np.exp(rng.normal(size=n))}
 
 
-def close(a: np.ndarray, b: np.ndarray, tolerance: float = RELATIVE_TOLERANCE) -> bool:
-    """Return whether two arrays have one shape, are finite and differ by `tolerance` at most.
-
-    The tolerance is relative to the largest absolute value in the two.
-    """
-    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return False
-    largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
-    return bool(np.abs(a - b).max(initial=0.0) <= tolerance * largest)
+def close(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays of one shape are finite and differ by rounding, relative to the
+    largest absolute value in the two."""
+    largest = np.abs([a, b]).max(initial=0.0)
+    near = np.abs(a - b) <= RELATIVE_TOLERANCE * largest
+    return bool(np.isfinite(largest) and near.all())

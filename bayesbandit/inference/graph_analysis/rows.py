@@ -17,9 +17,9 @@ is a product over rows, whatever the rows are; statistics of batches then add up
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -36,6 +36,9 @@ from bayesbandit.inference.graph_analysis.operations import (
     reduced_by,
 )
 from bayesbandit.inference.graph_analysis.walk import Walk
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.graph_analysis.density import Density
 
 CONSTANT = "constant"
 ALONG = "along"
@@ -63,6 +66,7 @@ NONE = Reach(CONSTANT)
 TOTAL = Reach(SUM)
 NUMBER = Reach(LENGTH)
 COUNT = Reach(POSITION)
+DATA_ROW = Reach(ALONG, 0)
 
 
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
@@ -106,76 +110,50 @@ def _is_column(shape: Variable) -> bool:
     return bool(sizes) and sizes == [-1] + [1] * (len(sizes) - 1)
 
 
-def _full(index: object) -> bool:
-    """Return whether an index takes all elements, in order."""
-    return isinstance(index, slice) and index == slice(None)
-
-
-def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any], list[Reach]]:
-    """Return a node's indices, and the kinds of those that are not slices. The bounds of slices
-    must be constant."""
-    indices = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
-    by = dict(zip(node.inputs[values:], reach[values:], strict=True))
-    for index in indices:
-        if isinstance(index, slice):
-            for bound in (index.start, index.stop, index.step):
-                if bound is not None and by[bound].kind != CONSTANT:
-                    return [], []
-    return indices, [NONE if isinstance(i, slice) else by[i] for i in indices]
-
-
 def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Interpret parts of an array that are taken by constants, or of parameters by each row's own
     index."""
     array = reach[0]
-    indices, kinds = _indices(node, 1, reach)
-    if not indices:
+    indices = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    by = dict(zip(node.inputs[1:], reach[1:], strict=True))
+    slices = [index for index in indices if isinstance(index, slice)]
+    bounds = {v for index in slices for v in (index.start, index.stop, index.step)} - {None}
+    if any(by[v].kind != CONSTANT for v in bounds):
         return None
+    picked = {i: v for i, v in enumerate(indices) if not isinstance(v, slice)}
+    at = {i: by[v] for i, v in picked.items()}
+    fixed = all(r.kind == CONSTANT for r in at.values())
     if array.kind == SHAPE:
         return _entry(indices, array.axis, node.inputs[0].type.shape[0])
     if array.kind == SUM:
-        return TOTAL if all(r.kind == CONSTANT for r in kinds) else None
-    arrays = [i for i, v in enumerate(indices) if not isinstance(v, slice) and v.type.ndim]
-    scalars = [i for i, v in enumerate(indices) if not isinstance(v, slice) and not v.type.ndim]
+        return TOTAL if fixed else None
+    arrays = [i for i, v in picked.items() if v.type.ndim]
     if array.kind == ALONG:
         row = array.axis
-        if len(indices) > row and not _full(indices[row]):
-            picks = kinds[row].kind == POSITION and arrays == [row, row + 1]
-            by_row = picks and kinds[row + 1].kind in (ALONG, CONSTANT) and not scalars
-            return Reach(ALONG, row) if by_row and _one_each(indices, kinds, row) else None
-        if any(r.kind != CONSTANT for r in kinds) or len(arrays) > 1 or (arrays and scalars):
-            return None
-        before = sum(indices[i].type.ndim - 1 for i in arrays if i < row)
-        return Reach(ALONG, row + before - sum(i < row for i in scalars))
-    together = sorted(arrays + scalars)  # a number beside arrays is repeated, as NumPy has it
-    adjacent = together and together[-1] - together[0] + 1 == len(together)
+        if len(indices) <= row or indices[row] == slice(None):
+            plain = fixed and (not arrays or len(at) == 1)
+            moved = sum(v.type.ndim - 1 for i, v in picked.items() if i < row)
+            return Reach(ALONG, row + moved) if plain else None
+        picks = list(at) == arrays == [row, row + 1] and at[row].kind == POSITION
+        return Reach(ALONG, row) if picks and _one_each(indices, at[row + 1], row) else None
+    adjacent = bool(at) and max(at) - min(at) + 1 == len(at)
     if array.kind != CONSTANT or not arrays or not adjacent:
         return None
-    widest = max(indices[i].type.ndim for i in arrays)
-    joint = []
-    for i in together:
-        r = kinds[i]
-        length = indices[i].type.shape
-        if r.kind == ALONG:
-            joint.append(Reach(ALONG, r.axis + widest - len(length)))
-        elif r.kind != CONSTANT or length not in ((), (1,)):
-            return None
-    if len(set(joint)) != 1:
-        return None
-    return Reach(ALONG, together[0] + joint[0].axis)
+    found = _aligned([picked[i] for i in arrays], [at[i] for i in arrays])
+    apart = found is not None and all(r.kind == CONSTANT for i, r in at.items() if i not in arrays)
+    return Reach(ALONG, min(at) + found.axis) if found and apart else None
 
 
-def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
+def _one_each(indices: list[Any], reach: Reach, row: int) -> bool:
     """Return whether row i takes the element at its own index: x[0, 1, 2, …; k_0, k_1, k_2, …].
 
     The numbers of the rows may be a column (n, 1), as in `take_along_axis`.
     """
     ndim = indices[row].type.ndim
     other = indices[row + 1].type
-    reach = kinds[row + 1]
     if reach.kind == CONSTANT:
         return bool(ndim == 1 and other.shape == (1,))
-    return bool(ndim == other.ndim and reach.axis == 0)
+    return bool(reach.kind == ALONG and ndim == other.ndim and reach.axis == 0)
 
 
 def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
@@ -204,12 +182,7 @@ Given = Sequence[Reach]
 class RowWalk(Walk[Reach]):
     """The kinds of all nodes between `seeds` and `outputs`."""
 
-    def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, Reach]) -> None:
-        super().__init__(outputs, seeds)
-        self.walk(self.nodes, self.values)
-
-    def root(self, variable: Variable) -> Reach:
-        return NONE
+    constant = NONE
 
     def mixed(self, variable: Variable) -> str | None:
         """Return the operation that keeps a term of a log density from being a product over rows,
@@ -295,27 +268,21 @@ def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
 def _elementwise(node: Apply, given: Given) -> Reach | None:
     """Interpret an operation on numbers, applied to broadcast arrays."""
     name = elementwise_name(node.outputs[0])
-    kinds = {r.kind for r in given}
-    if kinds <= {ALONG, CONSTANT}:
+    constants = [number(v) for v, r in zip(node.inputs, given, strict=True) if r.kind == CONSTANT]
+    kinds = {r.kind for r in given} - {CONSTANT}
+    alone = len(given) - len(constants) == 1
+    if kinds == {ALONG}:
         return _aligned(node.inputs, given)
-    if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
-        return given[0]
-    if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
-        lengths = [r.kind == LENGTH for r in given]
-        rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
-        return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
-    if kinds == {SUM} and name in ADDITIVE:
-        return TOTAL
-    if kinds == {SUM, CONSTANT}:
-        sums = [r.kind == SUM for r in given]
-        if name in ("Add", "Sub"):
-            rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
-            return TOTAL if all(number(v) == 0.0 for v in rest) else None
-        if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
-            return TOTAL
-        if name == "Second" and sums == [False, True]:
-            return TOTAL
-    return None
+    if kinds == {LENGTH} or kinds == {SHAPE}:
+        same = name in ("Cast", "Identity") or (name == "Mul" and set(constants) == {1.0})
+        return next(r for r in given if r.kind != CONSTANT) if same and alone else None
+    if kinds != {SUM}:
+        return None
+    if name in ADDITIVE:
+        return TOTAL if set(constants) <= {0.0} else None
+    last = given[-1].kind == SUM
+    multiple = name == "Mul" or (name == "TrueDiv" and not last) or (name == "Second" and last)
+    return TOTAL if multiple and alone else None
 
 
 def _reduced(reach: Reach, axes: Sequence[int] | None, adds: bool) -> Reach | None:
@@ -392,3 +359,27 @@ def _transposed(op: DimShuffle, reach: Reach) -> Reach | None:
     if reach.kind not in (ALONG, POSITION) or reach.axis not in op.new_order:
         return None
     return Reach(ALONG if reach.kind == ALONG else MIXED, list(op.new_order).index(reach.axis))
+
+
+def not_additive(density: Density) -> str:
+    """Return why statistics of batches of rows do not add up; "" where they do, whatever the rows
+    are."""
+    if why := not_apart(density):
+        return f"the mean reward of a row depends on other rows: {why}"
+    if why := mixed([term.graph for term in density.terms if term.on_data], density):
+        return f"the likelihood of rows together is not the product of theirs apart: {why}"
+    return ""
+
+
+def not_apart(density: Density) -> str | None:
+    """Return the operation by which a row's mean reward is not of this row alone, if there is
+    one."""
+    seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
+    return RowWalk([density.mean], seeds).apart(density.mean)
+
+
+def mixed(graphs: list[Variable], density: Density) -> str | None:
+    """Return the operation that mixes the rows in one of these graphs, if there is one."""
+    seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
+    rows = RowWalk(graphs, seeds)
+    return next((why for g in graphs if (why := rows.mixed(g))), None)

@@ -2,14 +2,14 @@
 
 An analysis is a subclass of `Walk`. It gives every variable of the graph an abstract value V, such
 as a polynomial degree. The seeds are the variables whose values are given at the start. A subclass
-defines the value of any other input (`root`), and the values of a node's outputs (`visit`). Each
-has a method `rule`, with a case for each class of operation (`operations.kind`).
+defines the value of any other input (`constant`), and the values of a node's outputs (`visit`).
+Each has a method `rule`, with a case for each class of operation (`operations.kind`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
@@ -18,24 +18,19 @@ from pytensor.graph.traversal import toposort
 class Walk[V](ABC):
     """The nodes between `seeds` and `outputs`, and their values of type V."""
 
+    constant: V
+
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, V]) -> None:
         self.seeds = dict(seeds)
         self.values: dict[Variable, V] = dict(seeds)
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
-
-    def walk(self, nodes: Iterable[Apply], values: dict[Variable, V]) -> None:
-        """Add the values of nodes, in their order, to the known values."""
-        for node in nodes:
-            given = [values[v] if v in values else self.root(v) for v in node.inputs]
-            values.update(zip(node.outputs, self.visit(node, given), strict=True))
+        for node in self.nodes:
+            given = [self.of(v) for v in node.inputs]
+            self.values.update(zip(node.outputs, self.visit(node, given), strict=True))
 
     def of(self, variable: Variable) -> V:
         """Return the value of a variable."""
-        return self.values[variable] if variable in self.values else self.root(variable)
-
-    @abstractmethod
-    def root(self, variable: Variable) -> V:
-        """Return the value of an input that is not a seed."""
+        return self.values.get(variable, self.constant)
 
     @abstractmethod
     def visit(self, node: Apply, given: Sequence[V]) -> Sequence[V]:
