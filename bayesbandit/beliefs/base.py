@@ -34,7 +34,7 @@ class Kernel(Protocol):
     It is optional: `Belief.kernel` is None without it.
 
     functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn contexts as
-    they are, without `learned`.
+    they are.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -58,10 +58,6 @@ class Kernel(Protocol):
         kernels cannot play the rule.
         """
         return rule
-
-    @abstractmethod
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        """Return the regressors (n, D) and rewards (n,) that the kernels learn of these rounds."""
 
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError where rewards (n,) at contexts x (n, d) are impossible."""

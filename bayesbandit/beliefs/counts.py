@@ -109,10 +109,6 @@ class Counts(HalfLives):
             fading.advance(arms, tick, rate, self.settings)
         self.blocks[:] = blocks  # in one step
 
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        self.check_rewards(x, reward)
-        return x, np.ascontiguousarray(reward)
-
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
         excludes = self.plan.method.reward_support.excludes

@@ -211,10 +211,6 @@ class Regressions(HalfLives):
         """Return the KIND of rows; None where Python computes the regressors, and decides."""
         return rule if self.plain else None
 
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        z, y = self.features.observed(x, arm, reward, weight)
-        return self.ridges.design(z), np.ascontiguousarray(y)
-
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> Prediction:
