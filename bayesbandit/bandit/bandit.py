@@ -16,7 +16,6 @@ from bayesbandit import checks
 from bayesbandit.bandit import (
     arm_features,
     choosing,
-    context_warnings,
     fast_path,
     learning,
     merging,
@@ -173,7 +172,6 @@ class Bandit:
         self.deciding = self.learning = None
         choosing.refill(self)
         fast_path.publish(self)
-        context_warnings.at_making(spec, encoder, len(names), n_features)
 
     def __repr__(self) -> str:
         parts = [self.spec, self.policy]

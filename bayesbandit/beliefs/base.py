@@ -294,17 +294,11 @@ class Refusing(Protocol):
 
 
 @runtime_checkable
-class WithConstant(Protocol):
-    """A model whose mean rewards depend on x'θ, and on a constant beside it if there is one."""
+class PenalisesConstant(Protocol):
+    """A regression with a constant whose penalty λ, or the least that it can be, is known."""
 
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean reward at x = 0 can be learned: whether a constant shifts it."""
-
-    def constant_penalty(self, n_arms: int, mean: Array) -> float:
-        """Return a lower bound of the penalty of the constant, in rounds: of a ridge regression λ.
-
-        mean (d,): that of the features. 0: a constant is free, or the model knows that mean.
-        """
+    @property
+    def constant_penalty(self) -> float: ...
 
 
 @runtime_checkable
