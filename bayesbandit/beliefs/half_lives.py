@@ -95,6 +95,11 @@ class HalfLives(Belief, Kernel):
             return None
         return np.full(n, self.latest) if given is None else given
 
+    def _weigh(self, scores: Sequence[Array]) -> None:
+        """Update the probabilities of half-lives by the log densities (n,) of rewards by each."""
+        of_rows = np.column_stack(scores)
+        scoring.evidence(of_rows, self.log_weight, np.empty(len(of_rows)))
+
     def _absorb_probabilities(self, other: HalfLives) -> None:
         """Set the probabilities of half-lives to those by the rewards of both."""
         w = self.log_weight + other.log_weight - np.log(prior(len(self.blocks)))

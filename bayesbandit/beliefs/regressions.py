@@ -278,9 +278,7 @@ class Regressions(HalfLives):
             elif len(self.blocks) == 1:
                 self.ridges.learn_at(tick[part], *rows)
             else:
-                each = tick[part], self.ridges.design(z), *rows[1:]
-                learn = scoring.learn_all
-                learn(self.blocks, self.rules, *map(np.ascontiguousarray, each), self.log_weight)
+                self._weigh([ridges.learn_scored(tick[part], *rows) for ridges in self.each])
 
     def keep(
         self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
