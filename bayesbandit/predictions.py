@@ -225,6 +225,12 @@ class JointRows(Dependent):
         """The location of the coefficients of x, (d,)."""
         return np.ascontiguousarray(self.location[: self.x.shape[2]])
 
+    @property
+    def axes(self) -> Array:
+        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
+        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
+        return np.ascontiguousarray((axes * scale).T)
+
     @cached_property
     def mean(self) -> Array:
         out = np.empty(self.x.shape[:2])
@@ -247,9 +253,7 @@ class JointRows(Dependent):
         if len(arms) < MIN_ARMS_TO_BOUND:
             return self.among(arms).compared(np.arange(len(arms)), alpha, floor)
         x = self.x if len(arms) == self.x.shape[1] else self.x[:, arms]
-        axes, scale, _ = np.linalg.svd(self.of_theta[: x.shape[2]], full_matrices=False)
-        wide = np.ascontiguousarray((axes * scale).T)  # the widest axis first
-        return Comparison(x, self.slopes, wide, self.df, alpha, floor, bounded=True)
+        return Comparison(x, self.slopes, self.axes, self.df, alpha, floor, bounded=True)
 
     def among(self, arms: Array) -> Joint:
         return Joint(self.mean[:, arms], self._root(self.x[:, arms]), self.df)

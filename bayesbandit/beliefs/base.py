@@ -187,8 +187,8 @@ class Recallable(Protocol):
     def snapshot(self) -> Snapshot | None:
         """Return the current belief in a form that can still predict later; None if it has none."""
 
-    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
-        """Return the form (`forms.py`) of a snapshot's `state`, after `total` rounds."""
+    def recall_form(self, n_arms: int) -> dict[str, Any]:
+        """Return the form (`forms.py`) of a snapshot's `state`."""
 
     def recall(self, state: dict[str, Array]) -> Snapshot:
         """Return the snapshot whose `state` was this."""

@@ -15,7 +15,6 @@ from bayesbandit.forms import Each, Numbers
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
-LOG_PROBABILITIES = -745.0, 1e-6  # of half-lives: e to the least of them is a number above 0
 
 
 def prior(M: int) -> Array:
@@ -137,15 +136,15 @@ class HalfLives(Belief, Kernel):
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
     @abstractmethod
-    def arms_form(self, total: int) -> object:
-        """Return the form of the numbers of K arms, after so many rounds."""
+    def arms_form(self) -> object:
+        """Return the form of the numbers of K arms."""
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        arms = self.arms_form(total)
+        arms = self.arms_form()
         M = len(self.blocks)
         if M == 1:
             return {"arms": arms}
-        return {"arms": Each(M, arms), "log_weight": Numbers((M,), *LOG_PROBABILITIES)}
+        return {"arms": Each(M, arms), "log_weight": Numbers((M,))}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""

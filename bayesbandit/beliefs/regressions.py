@@ -471,8 +471,8 @@ class Regressions(HalfLives):
         width = interpreted(layout.core_width)(self.n_columns)
         return self._with_blocks(self.blocks[:, :, :width].copy())
 
-    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
-        return {"arms": ridge_arms.form(self.rules[0], total, n_arms, learns=False)}
+    def recall_form(self, n_arms: int) -> dict[str, Any]:
+        return {"arms": ridge_arms.form(self.rules[0], n_arms, learns=False)}
 
     def recall(self, state: dict[str, Array]) -> Self:
         return self._with_blocks(state["arms"][None])
@@ -488,8 +488,8 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
-    def arms_form(self, total: int) -> object:
-        return ridge_arms.form(self.rules[0], total, len(self.arms))
+    def arms_form(self) -> object:
+        return ridge_arms.form(self.rules[0], len(self.arms))
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
-from bayesbandit.beliefs.sampled.cloud import Cloud, Draws, Shapes, cloud_form, counts, restored
+from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, cloud_form, restored
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
@@ -453,7 +453,7 @@ class SampledBelief(ByDraws):
         check(state["refused"], [Row(str, str)], "its refusals")
         plan = self._plan_after(state["refused"])
         form: dict[Any, Any] = super().form(state, total)
-        form |= {"refused": list, "chains": Row(*[counts(total) for _ in self.clouds])}
+        form |= {"refused": list, "chains": Row(*[COUNTS for _ in self.clouds])}
         for g in range(len(self.clouds)):
             drawn = self._shapes(plan)
             held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}

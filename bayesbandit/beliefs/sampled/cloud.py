@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.beliefs.sampled.refits import RefitSlot
-from bayesbandit.forms import Numbers, Row, Whole, check, demand, unprefixed
+from bayesbandit.forms import Numbers, Row, Whole, unprefixed
 
 Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
+COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # the form of `Cloud.counts`
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
 
@@ -94,21 +95,6 @@ class Cloud:
         return out
 
 
-def counts(total: int) -> Row:
-    """Return the form of `Cloud.counts`: fitted, seen, served, runs."""
-    return Row(Whole(-1, total), Whole(0, total), Whole(), Whole())
-
-
-def log_weights(size: int) -> Callable[[object, str], None]:
-    """Return the form of log weights of so many draws: the largest is 0."""
-
-    def form(value: Any, where: str) -> None:
-        check(value, Numbers((size,), -np.inf, 0.0), where)
-        demand(value.max() == 0.0, f"{where}: the largest must be 0")
-
-    return form
-
-
 def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type) -> dict[Any, Any]:
     """Return the form of what `Cloud.stored` gives.
 
@@ -116,7 +102,7 @@ def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type
     by name, an array for one of points, and object for either.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True}
+    form: dict[Any, Any] = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
     if unprefixed(state, "values."):
         form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
     if unprefixed(state, "state.") and kind is not Array:
