@@ -239,11 +239,6 @@ class Bandit:
         return self.belief.kernel if self.has_kernel else None
 
     @property
-    def compiled(self) -> bool:
-        """Whether kernels learn contexts as they are, without a change of coordinates in Python."""
-        return (kernel := self.kernel) is not None and kernel.plain
-
-    @property
     def of_arms(self) -> bool:
         """Whether a context has a row of features for each arm, (K, d)."""
         return self.belief.of_arms

@@ -33,8 +33,7 @@ class Kernel(Protocol):
 
     It is optional: `Belief.kernel` is None without it.
 
-    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn contexts as
-    they are.
+    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -49,7 +48,6 @@ class Kernel(Protocol):
         arms: Array
         settings: Array
     functions: ClassVar[rounds.Kernels] = rounds.REGRESSIONS
-    plain: bool = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
         """Return the KIND of the rows (`kernels/row_layout.py`) with which the kernels play a rule.

@@ -205,11 +205,8 @@ class Regressions(HalfLives):
 
     @property
     def kernel(self) -> Kernel | None:
-        return self if self.rounds is None else None
-
-    def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """Return the KIND of rows; None where Python computes the regressors, and decides."""
-        return rule if self.plain else None
+        """The kernels; None where Python computes regressors, or rounds are kept for refits."""
+        return self if self.plain and self.rounds is None else None
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, cloud_form, restored
-from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
 from bayesbandit.inference import nuts
@@ -159,16 +158,15 @@ class SampledBelief(ByDraws):
         After one that failed, wait for more rounds.
         """
         cloud = self.clouds[g]
-        running = cloud.slot.refit is not None and cloud.slot.refit.runs
         wait = cloud.failed >= 0 and self._count(g) < self.spec.schedule.next_due(cloud.failed)
-        if not (running or wait):
+        if not (cloud.refit.runs or wait):
             twin = self.fork()
 
             def refit() -> tuple[SampledBelief, int]:
                 twin._refit(g)
                 return twin, g
 
-            cloud.slot.refit = Refit(cloud.runs + 1, refit)
+            cloud.refit.begin(cloud.runs + 1, refit)
 
     def _take(self, g: int) -> None:
         """Take the draws of a refit of posterior g that is over.
@@ -177,8 +175,8 @@ class SampledBelief(ByDraws):
         a refit that was lost or has failed.
         """
         cloud = self.clouds[g]
-        refit = cloud.slot.refit
-        if refit is None or refit.runs or refit.number <= cloud.runs:
+        refit = cloud.refit
+        if refit.runs or refit.number <= cloud.runs:
             return
         self.clouds[g] = replace(cloud, runs=refit.number)
         if refit.error is not None:
@@ -276,7 +274,7 @@ class SampledBelief(ByDraws):
             state = [one] if self._shapes_of_state(self.plan).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
-            slot=cloud.slot,
+            refit=cloud.refit,
         )  # fmt: skip
 
     def _drawn(

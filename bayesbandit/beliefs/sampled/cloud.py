@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.beliefs.sampled.refits import RefitSlot
+from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.forms import Numbers, Row, Whole, unprefixed
 
 Array = np.ndarray
@@ -27,7 +27,7 @@ class Cloud:
     rounds that the draws and their weights know. since: how many decisions the bandit had made
     before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
     the weights, the largest 0; None: all are equal. spent: whether the next rounds would leave too
-    few draws with weight. slot: the refit that runs in the background. failed: the number of rounds
+    few draws with weight. refit: the one that runs in the background. failed: the number of rounds
     of the last refit there that failed; −1: none.
     """
 
@@ -39,7 +39,7 @@ class Cloud:
     runs: int = 0
     log_weight: Array | None = None
     spent: bool = False
-    slot: RefitSlot = field(default_factory=RefitSlot)
+    refit: Refit = field(default_factory=Refit)
     failed: int = -1
 
     @cached_property
