@@ -97,7 +97,6 @@ def update(
         else:
             z = arm_features.logged(bandit, cast(Contexts, x), arm)
         tick = ticks.logged(bandit, time, len(z))
-        ticks.check_past(bandit, tick)
         _update(bandit, z, arm, reward, propensity, tick=tick)
 
 

@@ -23,7 +23,6 @@ from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, cloud_form, restored
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
-from bayesbandit.inference import nuts
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ROUNDS_AT_ONCE = 64  # whose likelihoods are computed in one call
-SAMPLER_STATE_TYPES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
 # With refits in the background, a decision first weights the draws:
 MAX_ROUNDS_BEHIND = 8  # by at most so many rounds, so that it stays quick,
 MIN_SHARE_BEHIND = 0.05  # and by no round that would leave a smaller effective share of the draws
@@ -452,12 +450,10 @@ class SampledBelief(ByDraws):
         plan = self._plan_after(state["refused"])
         form: dict[Any, Any] = super().form(state, total)
         form |= {"refused": list, "chains": Row(*[COUNTS for _ in self.clouds])}
+        drawn = self._shapes(plan)
+        held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
         for g in range(len(self.clouds)):
-            drawn = self._shapes(plan)
-            held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
-            kind = SAMPLER_STATE_TYPES.get(plan.engine, object)
-            cloud = cloud_form(unprefixed(state, f"{g}."), drawn, held, kind)
-            form |= prefixed(f"{g}.", cloud)
+            form |= prefixed(f"{g}.", cloud_form(unprefixed(state, f"{g}."), drawn, held))
         return form
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -95,20 +95,20 @@ class Cloud:
         return out
 
 
-def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type) -> dict[Any, Any]:
+def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes) -> dict[Any, Any]:
     """Return the form of what `Cloud.stored` gives.
 
-    drawn, held: the shapes of the draws, and of a sampler's state by name. kind: list for a state
-    by name, an array for one of points, and object for either.
+    drawn, held: the shapes of the draws, and of a sampler's state by name; another has points.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
-    if unprefixed(state, "values."):
-        form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
-    if unprefixed(state, "state.") and kind is not Array:
-        form |= {f"state.{name}": Numbers(shape, dtype=None) for name, shape in held.items()}
-    if kind is not list:
-        form["state?"] = Numbers((None, None))
+    form: dict[Any, Any] = {
+        "weight?": Numbers((size,), -np.inf, 0.0),
+        "spent?": True,
+        "state?": Numbers((None, None)),
+    }
+    for prefix, shapes in (("values.", drawn), ("state.", held)):
+        if unprefixed(state, prefix):
+            form |= {prefix + name: Numbers(shape, dtype=None) for name, shape in shapes.items()}
     return form
 
 
