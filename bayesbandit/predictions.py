@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv
@@ -71,7 +71,7 @@ class Prediction(Protocol):
         """
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
-    def ranking(self) -> Joint | JointRows | None:
+    def ranking(self) -> Dependent | None:
         """Return dependent normals or Student-t whose draws order the arms as draws of the mean
         rewards do, with α = 1; None: there are none."""
         return None
@@ -127,25 +127,30 @@ class LocationScale:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Joint:
+class Dependent:
     """Dependent arms with mean rewards mean + width · Rε; ε is standard normal in P dimensions.
 
     All arms share ε and the width, which is 1 for normal arms and √(df/χ²) for Student-t.
     mean (n, K), root R (n, K, P), df a number, infinite for normal arms.
     """
 
-    mean: Array
-    root: Array
-    df: float = np.inf
+    if TYPE_CHECKING:  # an attribute or a property serves
 
-    def __post_init__(self) -> None:
-        _set(self, mean=self.mean, root=self.root)
-        if self.root.ndim != 3 or self.mean.shape != self.root.shape[:2]:
-            raise ValueError(
-                f"mean must be (n, K) and root (n, K, P); got {self.mean.shape} and "
-                f"{self.root.shape}"
-            )
+        @property
+        def mean(self) -> Array: ...
+
+        @property
+        def root(self) -> Array: ...
+
+        @property
+        def df(self) -> float: ...
+
+    @abstractmethod
+    def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
+        """Return Thompson sampling of some arms.
+
+        arms: their numbers, in order. alpha, floor: see `Comparison`.
+        """
 
     @cached_property
     def scale(self) -> Array:
@@ -168,11 +173,31 @@ class Joint:
         every = np.arange(self.mean.shape[1])
         return self.compared(every, np.ravel(alpha), np.zeros(1)).probabilities()
 
-    def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
-        """Return Thompson sampling of some arms: rows (m, f) with θ = (1, ε), by `principal` axes.
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return None if kind == THOMPSON else (self.scale, np.full(self.mean.shape, self.df))
 
-        arms: their numbers, in order. alpha, floor: see `Comparison`.
-        """
+    def ranking(self) -> Self:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Dependent):
+    """Dependent arms (`Dependent`) by their means and roots."""
+
+    mean: Array
+    root: Array
+    df: float = np.inf
+
+    def __post_init__(self) -> None:
+        _set(self, mean=self.mean, root=self.root)
+        if self.root.ndim != 3 or self.mean.shape != self.root.shape[:2]:
+            raise ValueError(
+                f"mean must be (n, K) and root (n, K, P); got {self.mean.shape} and "
+                f"{self.root.shape}"
+            )
+
+    def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
+        """Return Thompson sampling of rows (m, f) with θ = (1, ε), by `principal` axes."""
         part = self.among(arms)
         factor = principal(part.root).transpose(0, 2, 1)
         x = np.concatenate([part.mean[:, :, None], factor], axis=2)
@@ -181,19 +206,13 @@ class Joint:
     def among(self, arms: Array) -> Joint:
         return Joint(self.mean[:, arms], self.root[:, arms], self.df)
 
-    def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return None if kind == THOMPSON else (self.scale, np.full(self.mean.shape, self.df))
-
-    def ranking(self) -> Joint:
-        return self
-
 
 @dataclass(frozen=True, eq=False)
-class JointRows(Prediction):
-    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
+class JointRows(Dependent):
+    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, R_θR_θ') or t.
 
-    x (n, K, d), location (D,), of_theta R (D, P), and df, a number. D = d + 1: z ends with a
-    constant 1. It is the `Joint` of all rows, computed as far as it is needed.
+    x (n, K, d), location (D,), of_theta R_θ (D, P), and df, a number. D = d + 1: z ends with a
+    constant 1. Means and roots are computed when they are needed.
     """
 
     x: Array
@@ -206,6 +225,12 @@ class JointRows(Prediction):
         """The location of the coefficients of x, (d,)."""
         return np.ascontiguousarray(self.location[: self.x.shape[2]])
 
+    @property
+    def axes(self) -> Array:
+        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
+        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
+        return np.ascontiguousarray((axes * scale).T)
+
     @cached_property
     def mean(self) -> Array:
         out = np.empty(self.x.shape[:2])
@@ -213,54 +238,25 @@ class JointRows(Prediction):
         return out + float(self.location[self.x.shape[2] :].sum()) if self.x.size else out
 
     @cached_property
-    def whole(self) -> Joint:
-        """The prediction with the roots of all rows."""
-        return self._joint(self.mean, self.x)
+    def root(self) -> Array:
+        return self._root(self.x)
 
-    def _joint(self, mean: Array, x: Array) -> Joint:
+    def _root(self, x: Array) -> Array:
         n, K, d = x.shape
         roots = product(x.reshape(-1, d), self.of_theta[:d])
         if len(self.of_theta) > d:
             roots += self.of_theta[d]
-        return Joint(mean, roots.reshape(n, K, -1), self.df)
-
-    @cached_property
-    def axes(self) -> Array:
-        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
-        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
-        return np.ascontiguousarray((axes * scale).T)
-
-    @property
-    def root(self) -> Array:
-        """Roots (n, K, P): see `Joint`."""
-        return self.whole.root
-
-    @property
-    def sd(self) -> Array:
-        return self.whole.sd
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.whole.draw(size, rng)
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        every = np.arange(self.x.shape[1])
-        return self.compared(every, np.ravel(alpha), np.zeros(1)).probabilities()
+        return roots.reshape(n, K, -1)
 
     def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
-        """Return Thompson sampling of some arms: see `Joint.compared`."""
-        x = self.x if len(arms) == self.x.shape[1] else self.x[:, arms]
+        """Return Thompson sampling of some arms; of many, by the principal axes of the slopes."""
         if len(arms) < MIN_ARMS_TO_BOUND:
             return self.among(arms).compared(np.arange(len(arms)), alpha, floor)
+        x = self.x if len(arms) == self.x.shape[1] else self.x[:, arms]
         return Comparison(x, self.slopes, self.axes, self.df, alpha, floor, bounded=True)
 
     def among(self, arms: Array) -> Joint:
-        return self._joint(self.mean[:, arms], self.x[:, arms])
-
-    def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return self.whole.entries(kind)
-
-    def ranking(self) -> JointRows:
-        return self
+        return Joint(self.mean[:, arms], self._root(self.x[:, arms]), self.df)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,8 +353,41 @@ class Draws(Prediction):
         return Draws(self.values[:, arms], w if w is None or w.ndim == 1 else w[arms], self.joint)
 
 
+class ByMoments(Prediction):
+    """A prediction whose means and standard deviations are computed together, and whose `best` is
+    exact for α = 1."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> tuple[Array, Array]:
+        """Means and standard deviations (n, K)."""
+
+    @property
+    def mean(self) -> Array:
+        return self.moments[0]
+
+    @property
+    def sd(self) -> Array:
+        return self.moments[1]
+
+    @abstractmethod
+    def exact(self) -> Array:
+        """Return P(arm has the largest mean reward), (n, K)."""
+
+    @abstractmethod
+    def best_scaled(self, i: int, alpha: float) -> Array:
+        """Return `best` (K,) at context i for one α."""
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        alphas = np.broadcast_to(np.ravel(alpha), len(self.mean))
+        out = self.exact() if (alphas == 1.0).any() else np.empty(self.mean.shape)
+        for i in np.flatnonzero(alphas != 1.0).tolist():
+            out[i] = self.best_scaled(i, float(alphas[i]))
+        return out
+
+
 @dataclass(frozen=True, eq=False)
-class Conjugate(Prediction):
+class Conjugate(ByMoments):
     """Independent arms with mean reward Beta(a, b) ("beta") or Gamma(a, rate b) ("gamma").
 
     a, b (n, K), > 0.
@@ -378,18 +407,9 @@ class Conjugate(Prediction):
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Means and standard deviations (n, K)."""
         family = beta_moments if self.family == "beta" else gamma_moments
         mean, sd = interpreted(family)(self.a, self.b)
         return mean, sd
-
-    @property
-    def mean(self) -> Array:
-        return self.moments[0]
-
-    @property
-    def sd(self) -> Array:
-        return self.moments[1]
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         shape = size, *self.a.shape
@@ -397,26 +417,16 @@ class Conjugate(Prediction):
             return rng.beta(self.a, self.b, shape)
         return rng.gamma(self.a, 1.0 / self.b, shape)
 
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        alphas = np.broadcast_to(np.ravel(alpha), len(self.a))
+    def exact(self) -> Array:
         out = np.empty(self.a.shape)
-        same = alphas == 1.0
-        a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
-        p = np.empty(a.shape)
-        best_of(a, b, FAMILIES[self.family], p)
-        out[same] = p
-        rows = np.column_stack([alphas, self.a, self.b])[~same]
-        if len(rows):  # without contexts they are often equal
-            rows, place = np.unique(rows, axis=0, return_inverse=True)
-            out[~same] = np.stack([self._scaled(row) for row in rows])[place.ravel()]
+        best_of(self.a, self.b, FAMILIES[self.family], out)
         return out
 
-    def _scaled(self, row: Array) -> Array:
-        """Return `best` (K,) for one α, and a and b (K,) each, in one row."""
-        a, b = np.split(row[1:], 2)
+    def best_scaled(self, i: int, alpha: float) -> Array:
+        a, b = self.a[i], self.b[i]
         if self.family == "beta":
-            return by_draws.scaled(a / (a + b), row[0], betaincinv(a, b, by_draws.LEVELS))
-        return by_draws.scaled(a / b, row[0], gammaincinv(a, by_draws.LEVELS) / b)
+            return by_draws.scaled(a / (a + b), alpha, betaincinv(a, b, by_draws.LEVELS))
+        return by_draws.scaled(a / b, alpha, gammaincinv(a, by_draws.LEVELS) / b)
 
     def among(self, arms: Array) -> Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])

@@ -16,7 +16,6 @@ from bayesbandit import checks
 from bayesbandit.bandit import (
     arm_features,
     choosing,
-    context_warnings,
     fast_path,
     learning,
     merging,
@@ -171,7 +170,6 @@ class Bandit:
         self.deciding = self.learning = None
         choosing.refill(self)
         fast_path.publish(self)
-        context_warnings.at_making(spec, encoder, len(names), n_features)
 
     def __repr__(self) -> str:
         parts = [self.spec, self.policy]
@@ -237,11 +235,6 @@ class Bandit:
     def kernel(self) -> Kernel | None:
         """The belief's kernels; None if it has none."""
         return self.belief.kernel if self.has_kernel else None
-
-    @property
-    def compiled(self) -> bool:
-        """Whether kernels learn contexts as they are, without a change of coordinates in Python."""
-        return (kernel := self.kernel) is not None and kernel.plain
 
     @property
     def of_arms(self) -> bool:

@@ -45,9 +45,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
     """
     with bandit.lock:
         x, available, one = contexts(bandit, x, arms)
-        live = bandit.deciding
-        if live is None and bandit.compiled and bandit.rule is not None:  # a fork, or it forgets
-            live = fast_path.deciding(bandit)
+        live = bandit.deciding or fast_path.deciding(bandit)  # a fork, or it forgets
         tick = None if bandit.belief.clock is None else ticks.next_ticks(bandit, len(x))
         if tick is not None and one:
             tick = tick[0]

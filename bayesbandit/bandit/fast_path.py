@@ -67,7 +67,7 @@ def calls(bandit: Bandit) -> dict[str, Any]:
     kernel = bandit.kernel
     history = bandit.history
     learning = None
-    if bandit.belief.clock is not None or kernel is None or not kernel.plain:
+    if bandit.belief.clock is not None or kernel is None:
         return dict.fromkeys(COMPILED_CALLS)
     if bandit.reweighting is None:
         absent = kernel.functions.unreached(kernel.settings)
@@ -86,7 +86,7 @@ def deciding(bandit: Bandit) -> Deciding | None:
     """Return the compiled call that decides, with its arguments; None if kernels do not decide."""
     kernel = bandit.kernel
     kind = kind_played(bandit)
-    if kernel is None or not kernel.plain or kind is None:
+    if kernel is None or kind is None:
         return None
     param, floor = bandit.param or (None, None)
     return Deciding(

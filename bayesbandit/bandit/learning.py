@@ -17,13 +17,12 @@ from bayesbandit.bandit import (
 )
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
-from bayesbandit.beliefs.base import Forgets, Kernel, check_counted, needed
+from bayesbandit.beliefs.base import Forgets, check_counted, needed
 from bayesbandit.beliefs.sums import MIN_ROWS_TO_SUM
 from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED
-from bayesbandit.runtime.compiling import without
 from bayesbandit.weighting.reweighting import Inverse
 
 if TYPE_CHECKING:
@@ -98,7 +97,6 @@ def update(
         else:
             z = arm_features.logged(bandit, cast(Contexts, x), arm)
         tick = ticks.logged(bandit, time, len(z))
-        ticks.check_past(bandit, tick)
         _update(bandit, z, arm, reward, propensity, tick=tick)
 
 
@@ -214,32 +212,12 @@ def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
     return bool(observe_one(row, reward, *rest) == rounds.DONE)
 
 
+@transactions.exclusive
 def learn(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None = None) -> None:
-    """Learn decided rows (n, width) with their rewards.
+    """Learn decided rows (n, width) with their rewards, on a fork.
 
     tick: when they were decided, (n,), if the bandit forgets.
     """
-    kernel = bandit.kernel
-    few = len(rows) < MIN_ROWS_TO_SUM
-    if few and kernel is not None and bandit.reweighting is None and bandit.belief.clock is None:
-        _learn_compiled(bandit, kernel, rows)
-    else:
-        _learn_on_fork(bandit, rows, tick)
-
-
-def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
-    """Update belief and history in one compiled call, which cannot fail half-way."""
-    x, arm, reward, weight = _weighed(bandit, rows)
-    z, reward = kernel.learned(x, arm, reward, weight)
-    transactions.reserve(bandit, len(rows))
-    history, settings = bandit.history, kernel.settings
-    observe_many = without(kernel.functions.observe_many, *kernel.functions.unreached(settings))
-    observe_many(rows, z, arm, reward, weight, kernel.arms, settings, history.rows, history.count)
-
-
-@transactions.exclusive
-def _learn_on_fork(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None) -> None:
-    """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
     draft = transactions.fork(bandit)
     _learn(draft, rows, None, tick)
     transactions.commit(bandit, draft)

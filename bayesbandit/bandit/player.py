@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Name, floats, name_array, shown
+from bayesbandit.checks import Name, floats, shown
 
 if TYPE_CHECKING:
     from bayesbandit.environments.base import Environment
@@ -164,12 +164,7 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
 def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
     """Return the numbers (n,) of the arms that a player named for n contexts; raise if unknown."""
     given = np.asarray(arms)
-    names = name_array(tuple(among))
     if given.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
-    if given.dtype.kind == names.dtype.kind and names.dtype.kind in "iU":
-        same = given == names[:, None]
-        if same.any(axis=0).all():
-            return same.argmax(axis=0)
     index = {arm: k for k, arm in enumerate(among)}
     return np.array([_number(player, arm, index) for arm in given.tolist()], dtype=np.int64)

@@ -66,9 +66,11 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
+    belief = bandit.belief
     linear = kernel.functions is rounds.REGRESSIONS
     if bandit.reweighting is None:
-        return loop if linear or bandit.belief.clock is None else step
+        by_one = isinstance(belief, Regressions) and len(belief.blocks) == 1  # half-life
+        return loop if by_one or belief.clock is None else step
     weigher = bandit.reweighting.weigher
     known = linear and isinstance(weigher, Inverse) and weigher.known(bandit.layout) is not None
     return loop if known else step
@@ -86,13 +88,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     assert kind is not None
     for of_arm in reward.T:
         kernel.check_rewards(x, of_arm)
-    absent = ["CHOOSING", *kernel.functions.unreached(kernel.settings)]
-    arms = kernel.arms[None]
-    settings = kernel.settings[None]
-    log_weight = np.zeros(1)
-    if isinstance(belief, Regressions) and len(belief.blocks) > 1:
-        absent = []
-        arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
+    absent = list(kernel.functions.unreached(kernel.settings))
     reweighting = bandit.reweighting
     weigher = None if reweighting is None else reweighting.weigher
     assert weigher is None or isinstance(weigher, Inverse)
@@ -119,7 +115,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
             known = weigher.known(layout)
             due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
         done = run(
-            x, reward, start, every, tick, arms, bandit.all_arms, settings, log_weight, kind,
+            x, reward, start, every, tick, kernel.arms, bandit.all_arms, kernel.settings, kind,
             params, bandit.source, clip, known, due, bandit.stream, chosen, propensity, rows,
         )  # fmt: skip
         if reweighting is not None and weigher is not None and done > start:

@@ -37,7 +37,7 @@ def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
     """Return the ticks (n,) of rounds that were decided at these times; None: not told.
 
     at: dates or seconds since 1970, (n,) or one for all. Raise ValueError if the bandit's clock is
-    not of time.
+    not of time, or if they are later than now, or are no numbers.
     """
     if at is None:
         return None
@@ -51,20 +51,16 @@ def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
         "1970,"
     )
     at = np.atleast_1d(checks.floats(checks.instants(at), what))
-    return checks.one_a_row(np.repeat(at, n) if at.size == 1 else at, n, "time") + bandit.ahead
-
-
-def check_past(bandit: Bandit, ticks: np.ndarray | None) -> None:
-    """Raise ValueError if these ticks (n,) are later than now, or are no numbers."""
-    if ticks is None:
-        return
+    at = checks.one_a_row(np.repeat(at, n) if at.size == 1 else at, n, "time")
+    at = at + bandit.ahead
     now = tick(bandit)
-    valid = (ticks <= now) & (ticks >= -checks.MAX_TICK)
+    valid = (at <= now) & (at >= -checks.MAX_TICK)
     if not valid.all():
         raise ValueError(
             f"time must be at most now, {now - bandit.ahead:.0f} seconds since 1970, and at least "
-            f"{-checks.MAX_TICK}; got {ticks[~valid][0] - bandit.ahead:.16g}"
+            f"{-checks.MAX_TICK}; got {at[~valid][0] - bandit.ahead:.16g}"
         )
+    return at
 
 
 def catch_up(bandit: Bandit, latest: float) -> None:

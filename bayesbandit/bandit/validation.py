@@ -14,7 +14,7 @@ from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance, schedule_of
-from bayesbandit.weighting.by_arm import WeighingByArm
+from bayesbandit.weighting.by_arm import ByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
 
@@ -153,7 +153,7 @@ def check_belief(
 def weighs_by_decision(balance: object) -> bool:
     """Return whether a balance needs only the chosen arms' contexts."""
     estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
-    return not (isinstance(balance, WeighingByArm) or estimated)
+    return not (isinstance(balance, ByArm) or estimated)
 
 
 def is_pooled(balance: object) -> bool:

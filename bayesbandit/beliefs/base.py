@@ -33,8 +33,7 @@ class Kernel(Protocol):
 
     It is optional: `Belief.kernel` is None without it.
 
-    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn contexts as
-    they are, without `learned`.
+    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -49,7 +48,6 @@ class Kernel(Protocol):
         arms: Array
         settings: Array
     functions: ClassVar[rounds.Kernels] = rounds.REGRESSIONS
-    plain: bool = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
         """Return the KIND of the rows (`kernels/row_layout.py`) with which the kernels play a rule.
@@ -58,10 +56,6 @@ class Kernel(Protocol):
         kernels cannot play the rule.
         """
         return rule
-
-    @abstractmethod
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        """Return the regressors (n, D) and rewards (n,) that the kernels learn of these rounds."""
 
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError where rewards (n,) at contexts x (n, d) are impossible."""
@@ -191,8 +185,8 @@ class Recallable(Protocol):
     def snapshot(self) -> Snapshot | None:
         """Return the current belief in a form that can still predict later; None if it has none."""
 
-    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
-        """Return the form (`forms.py`) of a snapshot's `state`, after `total` rounds."""
+    def recall_form(self, n_arms: int) -> dict[str, Any]:
+        """Return the form (`forms.py`) of a snapshot's `state`."""
 
     def recall(self, state: dict[str, Array]) -> Snapshot:
         """Return the snapshot whose `state` was this."""
@@ -298,17 +292,11 @@ class Refusing(Protocol):
 
 
 @runtime_checkable
-class WithConstant(Protocol):
-    """A model whose mean rewards depend on x'θ, and on a constant beside it if there is one."""
+class PenalisesConstant(Protocol):
+    """A regression with a constant whose penalty λ, or the least that it can be, is known."""
 
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean reward at x = 0 can be learned: whether a constant shifts it."""
-
-    def constant_penalty(self, n_arms: int, mean: Array) -> float:
-        """Return a lower bound of the penalty of the constant, in rounds: of a ridge regression λ.
-
-        mean (d,): that of the features. 0: a constant is free, or the model knows that mean.
-        """
+    @property
+    def constant_penalty(self) -> float: ...
 
 
 @runtime_checkable

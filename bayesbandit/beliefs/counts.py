@@ -10,8 +10,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
-from bayesbandit.checks import MAX_COUNT
-from bayesbandit.forms import AT_LEAST_ZERO, Numbers, Records
+from bayesbandit.forms import AT_LEAST_ZERO, Records
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
@@ -109,10 +108,6 @@ class Counts(HalfLives):
             fading.advance(arms, tick, rate, self.settings)
         self.blocks[:] = blocks  # in one step
 
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        self.check_rewards(x, reward)
-        return x, np.ascontiguousarray(reward)
-
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
         excludes = self.plan.method.reward_support.excludes
@@ -180,10 +175,8 @@ class Counts(HalfLives):
             kernel.renew_all(arms, self.settings)
         self._hold(blocks)
 
-    def arms_form(self, total: int) -> Records:
-        rounds = Numbers(least=0, most=total, whole=True)
-        clock = Numbers(least=0, most=MAX_COUNT)
-        parts = {"n": rounds, "hits": AT_LEAST_ZERO, "rest": AT_LEAST_ZERO, "clock": clock}
+    def arms_form(self) -> Records:
+        parts = dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO)
         return Records(kernel.HEAD, len(self.n), parts)
 
     def restore(self, state: dict[str, Any]) -> None:

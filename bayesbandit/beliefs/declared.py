@@ -32,7 +32,6 @@ from bayesbandit.schedule import Schedule
 REFIT_GROWTH = 0.1  # the share by which rounds grow between two refits, if nothing else is due
 POSTERIOR_DRAWS = 400
 EFFECTIVE_SHARE = 0.5  # of weighted draws: below it they are renewed
-MAX_WIDTH_OF_CONSTANT = 10.0  # in widths of a slope's prior: N(0, 100) beside N(0, 1)
 
 
 @dataclass(frozen=True)
@@ -98,20 +97,6 @@ class Declared:
         if depends_on([built["mean_reward"]], {"x": built["x"]}):
             return ""
         return f"the mean reward of {self.declared.name} does not depend on x"
-
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean reward at x = 0 differs between draws of the prior."""
-        return self.plan(n_arms, n_features).has_constant
-
-    def constant_penalty(self, n_arms: int, mean: np.ndarray) -> float:
-        """Return the penalty of a constant `MAX_WIDTH_OF_CONSTANT` times as wide as a slope.
-
-        0 if draws of the mean reward do not differ more at features of this mean (d,) than at 0: a
-        model may centre its features, or not depend on them.
-        """
-        plan = self.plan(n_arms, len(mean))
-        spread = plan.spread_of_prior(np.stack([np.zeros(len(mean)), mean]))
-        return MAX_WIDTH_OF_CONSTANT**-2 if spread[1] > spread[0] else 0.0
 
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """Return the plan, with its engine, for so many arms and features.

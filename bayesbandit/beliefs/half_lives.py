@@ -15,7 +15,6 @@ from bayesbandit.forms import Each, Numbers
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
-LOG_PROBABILITIES = -745.0, 1e-6  # of half-lives: e to the least of them is a number above 0
 
 
 def prior(M: int) -> Array:
@@ -95,6 +94,11 @@ class HalfLives(Belief, Kernel):
             return None
         return np.full(n, self.latest) if given is None else given
 
+    def _weigh(self, scores: Sequence[Array]) -> None:
+        """Update the probabilities of half-lives by the log densities (n,) of rewards by each."""
+        of_rows = np.column_stack(scores)
+        scoring.evidence(of_rows, self.log_weight, np.empty(len(of_rows)))
+
     def _absorb_probabilities(self, other: HalfLives) -> None:
         """Set the probabilities of half-lives to those by the rewards of both."""
         w = self.log_weight + other.log_weight - np.log(prior(len(self.blocks)))
@@ -132,15 +136,15 @@ class HalfLives(Belief, Kernel):
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
     @abstractmethod
-    def arms_form(self, total: int) -> object:
-        """Return the form of the numbers of K arms, after so many rounds."""
+    def arms_form(self) -> object:
+        """Return the form of the numbers of K arms."""
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        arms = self.arms_form(total)
+        arms = self.arms_form()
         M = len(self.blocks)
         if M == 1:
             return {"arms": arms}
-        return {"arms": Each(M, arms), "log_weight": Numbers((M,), *LOG_PROBABILITIES)}
+        return {"arms": Each(M, arms), "log_weight": Numbers((M,))}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""

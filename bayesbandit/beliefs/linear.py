@@ -145,13 +145,10 @@ class Ridge:
         """Return the number of columns of the design: the features, and the constant if any."""
         return n_features + bool(self.intercept)
 
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean rewards have a constant."""
-        return bool(self.intercept)
-
-    def constant_penalty(self, n_arms: int, mean: np.ndarray) -> float:
-        """Return λ, or the least that it can be; 0 if the constant is not penalised."""
-        if self.intercept == "unpenalised":
+    @property
+    def constant_penalty(self) -> float:
+        """λ, or the least that it can be; 0 if there is no constant, or it is not penalised."""
+        if self.intercept is not True:
             return 0.0
         return min(self.grid) if isinstance(self.ridge, str) else self.ridge
 

@@ -205,15 +205,8 @@ class Regressions(HalfLives):
 
     @property
     def kernel(self) -> Kernel | None:
-        return self if self.rounds is None else None
-
-    def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """Return the KIND of rows; None where Python computes the regressors, and decides."""
-        return rule if self.plain else None
-
-    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        z, y = self.features.observed(x, arm, reward, weight)
-        return self.ridges.design(z), np.ascontiguousarray(y)
+        """The kernels; None where Python computes regressors, or rounds are kept for refits."""
+        return self if self.plain and self.rounds is None else None
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
@@ -282,9 +275,7 @@ class Regressions(HalfLives):
             elif len(self.blocks) == 1:
                 self.ridges.learn_at(tick[part], *rows)
             else:
-                each = tick[part], self.ridges.design(z), *rows[1:]
-                learn = scoring.learn_all
-                learn(self.blocks, self.rules, *map(np.ascontiguousarray, each), self.log_weight)
+                self._weigh([ridges.learn_scored(tick[part], *rows) for ridges in self.each])
 
     def keep(
         self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
@@ -477,8 +468,8 @@ class Regressions(HalfLives):
         width = interpreted(layout.core_width)(self.n_columns)
         return self._with_blocks(self.blocks[:, :, :width].copy())
 
-    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
-        return {"arms": ridge_arms.form(self.rules[0], total, n_arms, learns=False)}
+    def recall_form(self, n_arms: int) -> dict[str, Any]:
+        return {"arms": ridge_arms.form(self.rules[0], n_arms, learns=False)}
 
     def recall(self, state: dict[str, Array]) -> Self:
         return self._with_blocks(state["arms"][None])
@@ -494,8 +485,8 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
-    def arms_form(self, total: int) -> object:
-        return ridge_arms.form(self.rules[0], total, len(self.arms))
+    def arms_form(self) -> object:
+        return ridge_arms.form(self.rules[0], len(self.arms))
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}

@@ -10,7 +10,6 @@ from scipy.linalg import cholesky
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
-from bayesbandit.checks import MAX_COUNT
 from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
@@ -37,23 +36,15 @@ def new_arms(n_arms: int, settings: Array) -> Array:
     return arms
 
 
-def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Records:
-    """Return the form of the numbers of arms after so many rounds.
+def form(settings: Array, n_arms: int, learns: bool = True) -> Records:
+    """Return the form of the numbers of arms.
 
     learns: whether they have all numbers, and not only those that predict.
     """
-    setting = layout.named(settings)
-    D = int(setting.columns)
+    D = int(layout.named(settings).columns)
     width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
-    most_left = total * np.exp(setting.slack) * (1 + 1e-9)
     parts: dict[str, object] = dict.fromkeys(("d", "lam", "w_bar"), ABOVE_ZERO)
-    parts |= {
-        "n": Numbers(least=0, most=total, whole=True),
-        "n_left": Numbers(least=0.0, most=most_left),
-        "clock": Numbers(least=0.0, most=MAX_COUNT),
-        "sigma2": Numbers(least=0.0, most=np.inf),
-        "df": Numbers(least=5e-324, most=np.inf),
-    }
+    parts |= dict.fromkeys(("sigma2", "df"), Numbers(least=0.0, most=np.inf))
     return Records(layout.arm_type(D, width), n_arms, parts)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_COUNT
-from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
+from bayesbandit.forms import Numbers, Records
 from bayesbandit.growing_rows import GrowingRows
 
 
@@ -80,21 +79,13 @@ class Rounds(GrowingRows):
         """Return all rounds as one array (n, d + 3), or (n, d + 4) with ticks, a view."""
         return self.ordered()
 
-    def form(
-        self, n_arms: int, least: int = 0, nan: bool = False, most: float = MAX_ABS_VALUE
-    ) -> Records:
+    def form(self, n_arms: int, least: int = 0, nan: bool = False) -> Records:
         """Return the form of a state.
 
-        least: the lowest arm number. nan: may contexts be NaN? most: the largest |context|.
+        least: the lowest arm number. nan: may contexts be NaN?
         """
-        parts = {
-            "x": Numbers(least=-most, most=most, nan=nan),
-            "arm": Numbers(least=least, most=n_arms - 1, whole=True),
-            "reward": Numbers(least=-MAX_ABS_VALUE, most=MAX_ABS_VALUE),
-            "weight": ABOVE_ZERO,
-            "tick": Numbers(least=-MAX_COUNT, most=MAX_COUNT),
-        }
-        return Records(self.row_type, None, parts)
+        arm = Numbers(least=least, most=n_arms - 1, whole=True)
+        return Records(self.row_type, None, {"x": Numbers(nan=nan), "arm": arm})
 
     def restore(self, rows: np.ndarray) -> None:
         """Restore what `state` returned."""

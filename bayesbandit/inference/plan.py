@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 MAX_NAMED_REWARDS = 5  # rewards that an error names
-PRIOR_DRAWS = 50  # by which the mean rewards at two contexts are compared
 
 Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
 
@@ -219,35 +218,6 @@ class Plan:
         except NotThisEngine:
             return False
         return True
-
-    @cached_property
-    def has_constant(self) -> bool:
-        """Whether the mean reward at x = 0 differs between draws of the prior.
-
-        True if the prior is improper, so that there are no draws.
-        """
-        drawn = self._prior_means(np.zeros((1, self.n_features)))
-        return drawn is None or bool((drawn != drawn[:1]).any())
-
-    def spread_of_prior(self, x: np.ndarray) -> np.ndarray:
-        """Return the sds (n,) of the mean rewards at contexts x (n, d) under draws of the prior.
-
-        Those of several arms are averaged; inf beyond what float64 holds, 0 for an improper prior.
-        """
-        drawn = self._prior_means(x)
-        if drawn is None:
-            return np.zeros(len(x))
-        with np.errstate(all="ignore"):
-            sd = drawn.std(axis=0).reshape(len(x), -1).mean(axis=1)
-        return np.where(np.isfinite(sd), sd, np.inf)
-
-    def _prior_means(self, x: np.ndarray) -> np.ndarray | None:
-        """Return mean rewards (S, n) or (S, n, K) at contexts x (n, d) under draws of the prior."""
-        drawn = self.functions.prior(PRIOR_DRAWS, 0)
-        if not drawn:
-            return None
-        with np.errstate(all="ignore"):
-            return self.mean_reward(drawn, x)
 
     def posterior(self, rows: Data) -> Known:
         """Return the posterior in closed form given rows, by role."""

@@ -1,9 +1,4 @@
-"""Rounds in one compiled loop, on simulated rewards.
-
-The arms of several half-lives stand in one array (M, K, …), with settings (M, …); the log
-probabilities of the half-lives (M,) say which of them decides. Without a choice of half-lives M is
-1.
-"""
+"""Rounds in one compiled loop, on simulated rewards."""
 
 import numpy as np
 
@@ -14,21 +9,19 @@ from bayesbandit.kernels.propensities import put_chances
 from bayesbandit.kernels.reweighted import Known, estimated
 from bayesbandit.kernels.rounds import choose_into, learn, room, weight_of
 from bayesbandit.kernels.row_layout import row_of, row_width
-from bayesbandit.kernels.scoring import learn_one, most_probable, switch
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
-CHOOSING = True  # whether rewards choose the half-life
 REWEIGHTED = True  # whether past rounds are weighed again
 NOTHING_KNOWN = Known()
 NO_ARM_DUE = np.empty(0)  # no arm is ever due
 
 
 @njit(cache=True)
-def play(x, reward, start, every, tick, blocks, available, settings, log_weight, kind, params,
-         source, clip, known, due, stream, chosen, propensity, history):  # fmt: skip
+def play(x, reward, start, every, tick, arms, available, settings, kind, params, source, clip,
+         known, due, stream, chosen, propensity, history):  # fmt: skip
     """Play rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
 
     Fill in the chosen arms and their propensities: of every round where the weights need them, else
@@ -39,56 +32,42 @@ def play(x, reward, start, every, tick, blocks, available, settings, log_weight,
     reweighted. Then weights are 1 / max(clip, p) of estimated propensities p, rounds are logged
     from the first row on, and the loop ends where `history` is full, or an arm is due.
     """
-    x, reward, blocks, settings = (
+    x, reward, arms, settings = (
         unmanaged(x),
         unmanaged(reward),
-        unmanaged(blocks),
+        unmanaged(arms),
         unmanaged(settings),
     )
     available, params, stream = unmanaged(available), unmanaged(params), unmanaged(stream)
     chosen, propensity, history = unmanaged(chosen), unmanaged(propensity), unmanaged(history)
-    known, due, log_weight = unmanaged(known), unmanaged(due), unmanaged(log_weight)
-    D, (M, K) = columns_of(settings[0]), blocks.shape[:2]
-    # a half-life needs the most scratch
+    known, due = unmanaged(known), unmanaged(due)
+    D = columns_of(settings)
+    K = arms.shape[0]
     width = row_width(D, K)
-    size = room(settings[M - 1])
-    memory = np.empty(size + 2 * width + M)
+    size = room(settings)
+    memory = np.empty(size + 2 * width)
     work = unmanaged(memory)[:size]
-    rest = unmanaged(memory)[size:]
-    numbers = rest[:width]
-    other = rest[width : 2 * width]
-    score = rest[2 * width :]
+    numbers = unmanaged(memory)[size : size + width]
+    other = unmanaged(memory)[size + width :]
     row = row_of(numbers, D, K)
     t = start
     while t < x.shape[0] and not is_short(stream, K):
-        if MOVING:
-            for m in range(M):
-                if is_moving(settings[m]):
-                    advance(blocks[m], tick + t, settings[m])
-        best = most_probable(log_weight) if CHOOSING else 0
-        arms = blocks[best]
-        setting = settings[best]
+        if MOVING and is_moving(settings):
+            advance(arms, tick + t, settings)
         at = t if params.shape[0] > 1 else 0
         k = choose_into(
-            row, x[t], arms, available, setting, kind, params[at, 0], params[at, 1], stream, work
+            row, x[t], arms, available, settings, kind, params[at, 0], params[at, 1], stream, work
         )
         log = row.log
         if t % every == 0:
             put_chances(row, k, row.propensity)
         log.reward = reward[t, k]
         if REWEIGHTED:
-            p = estimated(row, x[t], k, setting, known, available, other, work)
+            p = estimated(row, x[t], k, settings, known, available, other, work)
             log.weight = 1.0 / max(clip, p)
         else:
             log.weight = weight_of(row, source, clip)
-        if CHOOSING:
-            for m in range(M):
-                score[m] = learn_one(
-                    blocks[m], settings[m], tick + t, row.x, k, log.reward, log.weight, work
-                )
-            switch(log_weight, score)
-        else:
-            learn(arms, setting, tick + t, row.x, k, log.reward, log.weight, work)
+        learn(arms, settings, tick + t, row.x, k, log.reward, log.weight, work)
         chosen[t], propensity[t] = k, log.propensity
         if history.shape[0] > 0:
             copy_into(history[(t - start if REWEIGHTED else t) % history.shape[0]], numbers)

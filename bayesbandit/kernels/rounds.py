@@ -226,38 +226,6 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
 
 
 @njit(cache=True)
-def places(n, history, count):
-    """Return how many of n rounds, the last ones, are kept in the history; FULL if there is no
-    room."""
-    if count[2] == 0:
-        return 0
-    kept = n if count[2] < 0 else min(n, count[2])
-    return FULL if count[0] + kept > history.shape[0] else kept
-
-
-@njit(cache=True)
-def log_many(rows, kept, history, count):
-    """Count rounds (n, width), and log the last of them: see `places`."""
-    first = rows.shape[0] - kept
-    for i in range(kept):
-        history[count[0] + i] = rows[first + i]
-    count[0] += kept
-    count[1] += rows.shape[0]
-
-
-@njit(cache=True)
-def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
-    """Log rows (n, width) that carry all of their numbers, and update their arms by the regressors
-    z (n, D), arm numbers, rewards and weights (n,). Without room, do nothing and return FULL."""
-    kept = places(rows.shape[0], history, count)
-    if kept == FULL:
-        return FULL
-    update_many(arms, z, arm, reward, weight, settings)
-    log_many(rows, kept, history, count)
-    return DONE
-
-
-@njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
     """Update the arms (K, width) by rows with regressors z (n, D), arm numbers, rewards and weights
     (n,), in order. settings: those of `kernels/arm.py`, or of `conjugate.arms` unless LINEAR."""
@@ -282,12 +250,11 @@ class Kernels(NamedTuple):
     choose_one: Any
     choose_many: Any
     observe_one: Any
-    observe_many: Any
     update_many: Any
     unreached: Callable[[np.ndarray], tuple[str, ...]]
 
 
-COMPILED = describe_many, choose_one, choose_many, observe_one, observe_many, update_many
+COMPILED = describe_many, choose_one, choose_many, observe_one, update_many
 OF_NUMBERS = "LINEAR", "SUMS", "MOVING"
 REGRESSIONS = Kernels(*COMPILED, unreached)
 NUMBERS = Kernels._make(

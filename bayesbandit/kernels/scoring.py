@@ -131,33 +131,6 @@ def switch(log_weight, score):
 
 
 @njit(cache=True)
-def most_probable(log_weight):
-    """Return the half-life with the largest probability; of equal ones, the first."""
-    best = 0
-    for m in range(1, log_weight.size):
-        if log_weight[m] > log_weight[best]:
-            best = m
-    return best
-
-
-@njit(cache=True)
-def learn_all(blocks, settings, tick, z, arm, reward, weight, log_weight):
-    """Learn rows as `learn_scored` by every half-life, and update the half-lives' probabilities.
-
-    The last half-life is one, and needs the most scratch.
-    """
-    M = log_weight.size
-    work = np.empty(scratch(settings[M - 1]))
-    score = np.empty(M)
-    for i in range(reward.size):
-        for m in range(M):
-            score[m] = learn_one(
-                blocks[m], settings[m], tick[i], z[i], arm[i], reward[i], weight[i], work
-            )
-        switch(log_weight, score)
-
-
-@njit(cache=True)
 def advance_all(blocks, settings, tick):
     """Bring all arms of all half-lives to this tick."""
     for m in range(blocks.shape[0]):

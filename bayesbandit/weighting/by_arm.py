@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,13 +10,6 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import measured
-
-
-@runtime_checkable
-class WeighingByArm(Protocol):
-    """A balance that can weight the rounds of one arm, by `of_arm`."""
-
-    def of_arm(self, mine: np.ndarray, history: History) -> np.ndarray: ...
 
 
 class ByArm:

@@ -35,7 +35,6 @@ class Pooled(Inverse):
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
         self.stale = True  # whether the next period needs a new snapshot
-        self.summed: dict[Name, tuple[np.ndarray, np.ndarray, int]] = {}  # see `of`
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         if self.stale or self.arms[-1] != layout.arms:
@@ -59,39 +58,19 @@ class Pooled(Inverse):
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
         self.beliefs, self.rules, self.arms = self.beliefs[::2], self.rules[::2], self.arms[::2]
-        self.summed = {}
 
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
-        """Return the mean probability (n,) of an arm at the contexts of rows (n, width).
-
-        A snapshot is settled when its periods no longer grow. Sums over settled ones are cached by
-        arm in `summed`: contexts (m, d), sums of periods × probability (m,), and the number of
-        snapshots summed.
-        """
+        """Return the mean probability (n,) of an arm at the contexts of rows (n, width)."""
         x = rows[:, : layout.n_features]
-        settled = len(self.periods) - (not self.stale)
-        cached, sums, n_summed = self.summed.get(arm, (x[:0], np.empty(0), 0))
-        m = len(cached)
         p = np.zeros(len(x))
-        if not (m <= len(x) and np.array_equal(cached, x[:m])):
-            m = 0
-        p[:m] = sums[:m]
-        self._add(p[:m], arm, x[:m], n_summed, settled)
-        self._add(p[m:], arm, x[m:], 0, settled)
-        if len(x) >= len(cached):
-            self.summed[arm] = x.copy(), p.copy(), settled
-        self._add(p, arm, x, settled, len(self.periods))
+        past = zip(self.arms, self.periods, self.beliefs, self.rules, strict=True)
+        for arms, periods, belief, its_rule in past:
+            if arm in arms:
+                p += periods * chances_then(belief, x, arms.index(arm), *its_rule)
         return p / sum(self.periods)
-
-    def _add(self, p: np.ndarray, arm: Name, x: np.ndarray, start: int, end: int) -> None:
-        """Add periods × probability at contexts x (m, d) to p (m,), for snapshots start to end."""
-        for s in range(start, end) if len(x) else ():
-            if arm in self.arms[s]:
-                k = self.arms[s].index(arm)
-                p += self.periods[s] * chances_then(self.beliefs[s], x, k, *self.rules[s])
 
     def known(self, layout: Layout) -> Known | None:
         beliefs: list[Any] = self.beliefs
@@ -106,7 +85,7 @@ class Pooled(Inverse):
     def fork(self) -> Self:
         twin = super().fork()
         twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
-        twin.rules, twin.arms, twin.summed = list(self.rules), list(self.arms), dict(self.summed)
+        twin.rules, twin.arms = list(self.rules), list(self.arms)
         return twin
 
     def state(self) -> dict[str, Any]:
@@ -127,7 +106,7 @@ class Pooled(Inverse):
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
             rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, LARGEST_FLOAT), floor))
-            form |= prefixed(f"{i}.", past.recall_form(len(arms), total))
+            form |= prefixed(f"{i}.", past.recall_form(len(arms)))
         return {**form, "rules": Row(*rules)}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:

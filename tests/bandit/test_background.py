@@ -74,11 +74,10 @@ def surprise(bandit, n=40, seed=1):
 def finish(bandit):
     """Wait for the refits that run, and let the bandit take their draws."""
     for chain in belief_of(bandit).clouds:
-        if (refit := chain.slot.refit) is not None:
-            for _ in range(6000):
-                if not refit.runs:
-                    break
-                time.sleep(0.01)
+        for _ in range(6000):
+            if not chain.refit.runs:
+                break
+            time.sleep(0.01)
     bandit.greedy(probe())
 
 
@@ -91,8 +90,7 @@ def runs(bandit):
 
 
 def refits(bandit):
-    found = [chain.slot.refit for chain in belief_of(bandit).clouds]
-    return [refit is not None and refit.runs for refit in found]
+    return [chain.refit.runs for chain in belief_of(bandit).clouds]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Warnings about contexts that do not suit a model, and the cases in which there are none."""
+"""The warning about contexts that are far from 0, and the cases in which there is none."""
 
 import warnings
 from functools import partial
@@ -9,16 +9,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from tests import declarations
 
-LOGISTIC = bb.load_model("logistic")
-TABLE = pd.DataFrame(
-    {
-        "age": np.linspace(20.0, 65.0, 60),
-        "news": [True, False] * 30,
-        "plan": [*"abc"] * 20,
-    }
-)
 FIT, FORMULA = bb.Encoder.fit, bb.Encoder.formula
 TS = bb.Thompson()
 
@@ -47,53 +38,6 @@ def rounds_of(made, contexts):
         made.observe(made.choose(x), 1.0)
 
 
-# ---- a model without a constant -----------------------------------------------------------------
-
-
-def test_an_encoder_and_a_model_without_a_constant_are_warned_about_once():
-    without = LOGISTIC.with_priors(intercept=0)
-    encoder, row = FIT(TABLE[["age", "news"]]), {"age": 30.0, "news": True}
-    text, *more = said(lambda: rounds_of(bandit(without, encoder=encoder), [row] * 40))
-    assert not more
-    assert text.startswith("logistic has no constant: where all features are 0")
-    assert "constant=True" in text
-    assert "with_priors(intercept=" in text
-    (text,) = said(lambda: bandit(without, encoder=FORMULA("~ age", TABLE)))
-    assert "a formula with '1 +'" in text
-
-
-@pytest.mark.parametrize(
-    "encoder",
-    [
-        FIT(TABLE[["age", "news"]], constant=True),
-        FORMULA("~ 1 + age", TABLE),
-        FIT(TABLE),  # three levels of plan, with a feature each
-        FORMULA("~ 0 + plan + age", TABLE),
-    ],
-    ids=["fitted", "formula", "levels", "levels by formula"],
-)
-def test_an_encoder_with_a_constant_serves_a_model_without_one(encoder):
-    without = LOGISTIC.with_priors(intercept=0)
-    made = []
-    assert not said(lambda: made.append(bandit(without, encoder=encoder)))
-    x = encoder.transform(TABLE[list(encoder.columns)])
-    left = np.linalg.lstsq(x, np.ones(len(x)), rcond=None)[0]
-    np.testing.assert_allclose(x @ left, 1.0)
-
-
-def test_contexts_without_a_constant_are_warned_about_where_a_model_has_none(rng):
-    x = rng.normal(size=(80, 2))
-    (text,) = said(lambda: rounds_of(bandit(declarations.known, n_features=2), x))
-    assert "known has no constant" in text
-    assert "column of ones" in text
-    for constant in (np.ones(80), 3.0 - x[:, 0]):  # by itself, or as a sum
-        with_one = np.column_stack([x[:, 0], constant])
-        assert not said(lambda z=with_one: rounds_of(bandit(declarations.known, n_features=2), z))
-    assert not said(lambda: rounds_of(bandit(bb.Ridge(intercept=False), n_features=2), x))
-
-
-# ---- contexts far from 0 ------------------------------------------------------------------------
-
 YEARS = 2020.0 + np.random.default_rng(0).normal(size=(70, 1))
 FAR = {
     "LinTS": partial(bb.LinTS, 3, 1),
@@ -101,8 +45,6 @@ FAR = {
     "λ by cross-validation": partial(bb.LinTS, 3, 1, ridge="cv"),
     "pooled": partial(bb.BLTS, 3, 1, propensity="pooled"),
     "forgetting": partial(bb.LinTS, 3, 1, half_life=50),
-    "a closed form": partial(bandit, bb.load_model("ridge"), n_features=1),
-    "draws": partial(bandit, LOGISTIC, n_features=1),
     "super": partial(bb.SuperLinUCB, 3, 1, horizon=100),
 }
 
@@ -136,10 +78,18 @@ def years():
         bb.Ridge(intercept="unpenalised"),
         bb.Ridge(ridge=1e-8),
         centred,
+        bb.load_model("ridge"),
         bb.load_model("beta_bernoulli"),
         bb.Forest(),
     ],
-    ids=["unpenalised", "hardly penalised", "centred by the model", "no contexts", "forest"],
+    ids=[
+        "unpenalised",
+        "hardly penalised",
+        "centred by the model",
+        "declared",
+        "no contexts",
+        "forest",
+    ],
 )
 def test_far_contexts_are_fine_where_the_model_does_not_shrink_them(model):
     assert not [text for text in said(lambda: rounds_of(bandit(model, n_features=1), YEARS))

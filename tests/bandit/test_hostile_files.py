@@ -109,7 +109,6 @@ CRAFTED = {
     "an unknown feature": ("tree", put("belief.tree.feature", 0, 2)),
     "an unknown arm": ("tree", put("belief.log", (0, 5), 3.0)),
     "no reward": ("tree", put("belief.log", (0, 6), np.nan)),
-    "the outcome model": ("tree", put("belief.inner.arms", (0, 0), 1e3)),
     "no tree": ("tree", lambda meta, a: a.pop("belief.tree.left")),
     "more than there were": ("tree", say("belief", "fitted", value=10**6)),
     "rounds of an approximation": ("Laplace", lambda meta, a: a.update(

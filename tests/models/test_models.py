@@ -198,7 +198,7 @@ def test_an_intercept_of_0_is_none_and_changes_no_engine(file):
 @pytest.mark.parametrize("name", ["ridge", "ridge_known_noise"])
 def test_an_intercept_leaves_a_closed_form_its_compiled_rounds(name):
     bandit = bb.Bandit(2, bb.load_model(name), bb.Thompson(), n_features=2)
-    assert bandit.compiled
+    assert bandit.kernel is not None
     assert bandit.deciding is not None
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from bayesbandit import forms
 from bayesbandit.bandit.storage.settings import PART_FORM
 from bayesbandit.beliefs.base import Described
-from bayesbandit.checks import LARGEST_INTEGER, MAX_ABS_VALUE, MAX_COUNT
+from bayesbandit.checks import LARGEST_INTEGER, MAX_COUNT
 from bayesbandit.forms import (
-    ABOVE_ZERO,
     ARM_NAME,
     Numbers,
     OneOf,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 STATEFUL_PARTS = ("belief", "reweighting")  # parts with a state
 SEED_FORM = Whole(0, LARGEST_INTEGER)
-CONTEXT_OR_REWARD = Numbers(least=-MAX_ABS_VALUE, most=MAX_ABS_VALUE)
 HEADER_FORM = {
     "format": str,
     "version": int,
@@ -94,17 +92,12 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     D = rows.shape[-1] - TAIL - 3 * K
     demand(D - meta["n_features"] in (0, 1), f"history has {rows.shape[-1]} columns")
     parts = {
-        "x": CONTEXT_OR_REWARD,
         "mean": Numbers(least=-np.inf),
         "scale": Numbers(least=0.0, most=np.inf),
         "last": Numbers(least=-np.inf, most=np.inf),
         "arm": Numbers(least=-len(meta["retired"]), most=K - 1, whole=True),
         "rule": Numbers(least=min(KINDS), most=max(KINDS), whole=True),
-        "number": Numbers(least=0.0, most=MAX_ABS_VALUE),
-        "min_probability": Numbers(least=0.0),
         "propensity": Numbers(least=0.0, most=UNLOGGED, nan=True),
-        "reward": CONTEXT_OR_REWARD,
-        "weight": ABOVE_ZERO,
     }
     kept = total if limit is None else min(total, limit)
     forms.check(rows, Records(row_type(D, K), kept, parts), "history")

@@ -10,51 +10,34 @@ from scipy.special import ndtri
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.prob_best.points import JOINT_DRAWS, cells
-from bayesbandit.predictions import Alpha, Draws, Joint, LocationScale, Prediction
+from bayesbandit.predictions import ByMoments, Draws, Joint, LocationScale
 
 Array = np.ndarray
 
 
-class Increasing(Prediction):
-    """The prediction of mean rewards g(η) of normal η: an increasing g keeps the order of draws."""
+class Increasing(ByMoments):
+    """The prediction of mean rewards g(η) of normal η: an increasing g keeps the order of draws.
+
+    So with α = 1 the order of the arms is that of η. Another α multiplies distances of the mean
+    rewards, and not of η: α = 0 is greedy.
+    """
 
     def __init__(self, eta: LocationScale | Joint, family: Family) -> None:
         self.eta, self.family = eta, family
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Means and standard deviations (n, K)."""
         return self.family.moments(self.eta.mean, self.eta.sd)
-
-    @property
-    def mean(self) -> Array:
-        return self.moments[0]
-
-    @property
-    def sd(self) -> Array:
-        return self.moments[1]
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.family.mean(self.eta.draw(size, rng))
 
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        """Return P(arm has the largest mean reward), (n, K): see `Prediction`.
+    def exact(self) -> Array:
+        return self.eta.best()
 
-        With α = 1 the order of the arms is that of η. Another α multiplies distances of the mean
-        rewards, and not of η: α = 0 is greedy.
-        """
-        alphas = np.broadcast_to(np.ravel(alpha), len(self.mean))
-        if (alphas == 1.0).all():
-            return self.eta.best()
-        out = self.eta.best() if (alphas == 1.0).any() else np.empty(self.mean.shape)
-        for i in np.flatnonzero(alphas != 1.0).tolist():
-            out[i] = self._score(i, float(alphas[i]))
-        return out
-
-    def _score(self, i: int, alpha: float) -> Array:
-        """Return `best` (K,) at context i for one α; dependent arms by the points of `Joint`."""
+    def best_scaled(self, i: int, alpha: float) -> Array:
         eta = self.eta
-        if isinstance(eta, Joint):
+        if isinstance(eta, Joint):  # dependent arms, by the points of `Joint`
             z = ndtri((cells(eta.root.shape[2]) + 0.5) / JOINT_DRAWS)
             draws = self.family.mean(eta.mean[i, :, None] + eta.root[i] @ z)
             return Draws(draws[None], joint=True).best(alpha)[0]

@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
-from bayesbandit.beliefs.sampled.cloud import Cloud, Draws, Shapes, cloud_form, counts, restored
-from bayesbandit.beliefs.sampled.refits import Refit
+from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, cloud_form, restored
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
-from bayesbandit.inference import nuts
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ROUNDS_AT_ONCE = 64  # whose likelihoods are computed in one call
-SAMPLER_STATE_TYPES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
 # With refits in the background, a decision first weights the draws:
 MAX_ROUNDS_BEHIND = 8  # by at most so many rounds, so that it stays quick,
 MIN_SHARE_BEHIND = 0.05  # and by no round that would leave a smaller effective share of the draws
@@ -159,16 +156,15 @@ class SampledBelief(ByDraws):
         After one that failed, wait for more rounds.
         """
         cloud = self.clouds[g]
-        running = cloud.slot.refit is not None and cloud.slot.refit.runs
         wait = cloud.failed >= 0 and self._count(g) < self.spec.schedule.next_due(cloud.failed)
-        if not (running or wait):
+        if not (cloud.refit.runs or wait):
             twin = self.fork()
 
             def refit() -> tuple[SampledBelief, int]:
                 twin._refit(g)
                 return twin, g
 
-            cloud.slot.refit = Refit(cloud.runs + 1, refit)
+            cloud.refit.begin(cloud.runs + 1, refit)
 
     def _take(self, g: int) -> None:
         """Take the draws of a refit of posterior g that is over.
@@ -177,8 +173,8 @@ class SampledBelief(ByDraws):
         a refit that was lost or has failed.
         """
         cloud = self.clouds[g]
-        refit = cloud.slot.refit
-        if refit is None or refit.runs or refit.number <= cloud.runs:
+        refit = cloud.refit
+        if refit.runs or refit.number <= cloud.runs:
             return
         self.clouds[g] = replace(cloud, runs=refit.number)
         if refit.error is not None:
@@ -276,7 +272,7 @@ class SampledBelief(ByDraws):
             state = [one] if self._shapes_of_state(self.plan).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
-            slot=cloud.slot,
+            refit=cloud.refit,
         )  # fmt: skip
 
     def _drawn(
@@ -453,13 +449,11 @@ class SampledBelief(ByDraws):
         check(state["refused"], [Row(str, str)], "its refusals")
         plan = self._plan_after(state["refused"])
         form: dict[Any, Any] = super().form(state, total)
-        form |= {"refused": list, "chains": Row(*[counts(total) for _ in self.clouds])}
+        form |= {"refused": list, "chains": Row(*[COUNTS for _ in self.clouds])}
+        drawn = self._shapes(plan)
+        held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
         for g in range(len(self.clouds)):
-            drawn = self._shapes(plan)
-            held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
-            kind = SAMPLER_STATE_TYPES.get(plan.engine, object)
-            cloud = cloud_form(unprefixed(state, f"{g}."), drawn, held, kind)
-            form |= prefixed(f"{g}.", cloud)
+            form |= prefixed(f"{g}.", cloud_form(unprefixed(state, f"{g}."), drawn, held))
         return form
 
     def restore(self, state: dict[str, Any]) -> None:

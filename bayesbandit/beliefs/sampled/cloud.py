@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bayesbandit.beliefs.sampled.refits import RefitSlot
-from bayesbandit.forms import Numbers, Row, Whole, check, demand, unprefixed
+from bayesbandit.beliefs.sampled.refits import Refit
+from bayesbandit.forms import Numbers, Row, Whole, unprefixed
 
 Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
+COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # the form of `Cloud.counts`
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
 
@@ -26,7 +27,7 @@ class Cloud:
     rounds that the draws and their weights know. since: how many decisions the bandit had made
     before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
     the weights, the largest 0; None: all are equal. spent: whether the next rounds would leave too
-    few draws with weight. slot: the refit that runs in the background. failed: the number of rounds
+    few draws with weight. refit: the one that runs in the background. failed: the number of rounds
     of the last refit there that failed; −1: none.
     """
 
@@ -38,7 +39,7 @@ class Cloud:
     runs: int = 0
     log_weight: Array | None = None
     spent: bool = False
-    slot: RefitSlot = field(default_factory=RefitSlot)
+    refit: Refit = field(default_factory=Refit)
     failed: int = -1
 
     @cached_property
@@ -94,35 +95,20 @@ class Cloud:
         return out
 
 
-def counts(total: int) -> Row:
-    """Return the form of `Cloud.counts`: fitted, seen, served, runs."""
-    return Row(Whole(-1, total), Whole(0, total), Whole(), Whole())
-
-
-def log_weights(size: int) -> Callable[[object, str], None]:
-    """Return the form of log weights of so many draws: the largest is 0."""
-
-    def form(value: Any, where: str) -> None:
-        check(value, Numbers((size,), -np.inf, 0.0), where)
-        demand(value.max() == 0.0, f"{where}: the largest must be 0")
-
-    return form
-
-
-def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type) -> dict[Any, Any]:
+def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes) -> dict[Any, Any]:
     """Return the form of what `Cloud.stored` gives.
 
-    drawn, held: the shapes of the draws, and of a sampler's state by name. kind: list for a state
-    by name, an array for one of points, and object for either.
+    drawn, held: the shapes of the draws, and of a sampler's state by name; another has points.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True}
-    if unprefixed(state, "values."):
-        form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
-    if unprefixed(state, "state.") and kind is not Array:
-        form |= {f"state.{name}": Numbers(shape, dtype=None) for name, shape in held.items()}
-    if kind is not list:
-        form["state?"] = Numbers((None, None))
+    form: dict[Any, Any] = {
+        "weight?": Numbers((size,), -np.inf, 0.0),
+        "spent?": True,
+        "state?": Numbers((None, None)),
+    }
+    for prefix, shapes in (("values.", drawn), ("state.", held)):
+        if unprefixed(state, prefix):
+            form |= {prefix + name: Numbers(shape, dtype=None) for name, shape in shapes.items()}
     return form
 
 

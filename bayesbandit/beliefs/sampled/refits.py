@@ -38,10 +38,11 @@ def _quick_switches() -> Iterator[None]:
             sys.setswitchinterval(usual)
 
 
-class Refit[T]:
-    """A computation in a thread. number: that of the draws that it computes.
+class Refit:
+    """A computation in a thread, one at a time. Forks share it; copies and files begin without one.
 
-    result, error: what it returned, or what stopped it; None so far.
+    number: that of the draws which the last one computes; 0: there was none. result, error: what it
+    returned, or what stopped it; None so far.
 
     A process that ends waits for the refit that runs, and drops the others; so they wait in threads
     of their own, since an executor's queue would be worked off. A process that is forked has no
@@ -49,10 +50,18 @@ class Refit[T]:
     the thread could hold it at that moment.
     """
 
-    def __init__(self, number: int, work: Callable[[], T]) -> None:
-        self.number = number
-        self.result: T | None = None
+    def __init__(self) -> None:
+        self.number = 0
+        self.result: Any = None
         self.error: BaseException | None = None
+        self._process = -1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Refit, ()
+
+    def begin(self, number: int, work: Callable[[], object]) -> None:
+        """Begin to compute the draws of this number."""
+        self.number, self.result, self.error = number, None, None
         self._process = os.getpid()
         thread = threading.Thread(target=self._run, args=(work,), name="bayesbandit refit")
         try:
@@ -60,7 +69,7 @@ class Refit[T]:
         except RuntimeError as error:  # no more threads, or the process ends
             self.error = error
 
-    def _run(self, work: Callable[[], T]) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
         with _turn:
             if not threading.main_thread().is_alive():
                 return
@@ -75,13 +84,3 @@ class Refit[T]:
         """Whether there will be a result."""
         over = self.result is not None or self.error is not None
         return not over and self._process == os.getpid()
-
-
-class RefitSlot:
-    """The refit of a posterior, which all forks share. Copies and files begin without one."""
-
-    def __init__(self) -> None:
-        self.refit: Refit[Any] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RefitSlot, ()

@@ -21,7 +21,6 @@ from bayesbandit.beliefs.base import (
     Reweighable,
     Seeded,
     Storable,
-    WithConstant,
     WithPosterior,
     check_counted,
     needed,
@@ -78,15 +77,6 @@ class Shared:
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """Return a text that tells its declaration from another of the same name; "": none."""
         return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
-
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean rewards have a constant; True if the model does not say."""
-        model = self.model
-        return not isinstance(model, WithConstant) or model.has_constant(1, n_features)
-
-    def constant_penalty(self, n_arms: int, mean: Array) -> float:
-        """Return the penalty of the model's constant; 0 if the model does not say."""
-        return self.model.constant_penalty(1, mean) if isinstance(self.model, WithConstant) else 0.0
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence

@@ -11,7 +11,6 @@ import numpy as np
 
 from bayesbandit import Ridge
 from bayesbandit.checks import (
-    LARGEST_FLOAT,
     MAX_ABS_VALUE,
     finite,
     integer,
@@ -292,7 +291,7 @@ class TreeBelief(Belief):
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         # Contexts, and the outcome model's means of each arm.
-        log = self.log.form(len(self.n), least=-1, nan=True, most=LARGEST_FLOAT)
+        log = self.log.form(len(self.n), least=-1, nan=True)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
         form |= prefixed(TREE_PREFIX, tree_form(unprefixed(state, TREE_PREFIX), self.n_features))
         if not isinstance(self.inner, Described):

@@ -73,13 +73,10 @@ class SuperUCB:
         """The number of levels S: ln(horizon) rounded up, at least 1."""
         return max(1, math.ceil(math.log(self.horizon)))
 
-    def has_constant(self, n_arms: int, n_features: int) -> bool:
-        """Return whether the mean rewards have a constant."""
-        return self.intercept
-
-    def constant_penalty(self, n_arms: int, mean: Array) -> float:
-        """Return λ."""
-        return self.ridge
+    @property
+    def constant_penalty(self) -> float:
+        """λ; 0 if there is no constant."""
+        return self.ridge if self.intercept else 0.0
 
     def belief(
         self,
