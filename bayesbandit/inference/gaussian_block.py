@@ -101,12 +101,6 @@ class GaussianBlock:
 
     # ---- what is proved --------------------------------------------------------------------------
 
-    @cached_property
-    def takes_weight(self) -> bool:
-        """Whether the log density depends on the weights."""
-        graphs = [term.graph for term in self.density.terms]
-        return self.density.inputs.get("weight") in set(ancestors(graphs))
-
     @property
     def affine(self) -> bool:
         """Whether the mean reward is A(x, arm) θ + b."""

@@ -91,7 +91,7 @@ class ExactGaussian(GaussianBlock):
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> Natural:
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
-        add up if `form.not_additive` is empty."""
+        add up if `rows.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return Natural(*self.of_rows(data), *self.scalars(np.zeros(self.dim), data))
 
