@@ -141,7 +141,7 @@ def check_proper(apart: Blocks, block: GaussianBlock) -> None:
             raise refuse(ENGINE, f"{term.label}: improper")
     middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.positive.items()}
     given = [np.full(v.type.shape, middle[str(v.name)]) for v in block.given]
-    precision = block.natural(None, given).precision
+    precision, _ = block.natural(None, given)
     if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
         raise refuse(ENGINE, "the coefficients' prior is improper")
 
