@@ -24,7 +24,6 @@ from bayesbandit.inference.graph_analysis.feature_map import FeatureMap
 from bayesbandit.inference.graph_analysis.quadratic import (
     Data,
     Given,
-    Natural,
     affine,
     gradient,
     total,
@@ -100,12 +99,6 @@ class GaussianBlock:
         return {k: (centres[k], covariance[s, s]) for k, s in self.slices.items()}
 
     # ---- what is proved --------------------------------------------------------------------------
-
-    @cached_property
-    def takes_weight(self) -> bool:
-        """Whether the log density depends on the weights."""
-        graphs = [term.graph for term in self.density.terms]
-        return self.density.inputs.get("weight") in set(ancestors(graphs))
 
     @property
     def affine(self) -> bool:
@@ -210,11 +203,10 @@ class GaussianBlock:
         values = [np.asarray(v, dtype=np.float64) for v in given]
         return values if data is None else [*values, *self.density.arguments(data)]
 
-    def natural(self, data: Data | None, given: Given = ()) -> Natural:
-        """Return the natural parameters of the likelihood of rows; without rows, of the prior."""
+    def natural(self, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
+        """Return Λ (D, D) and η (D,) of the likelihood of rows; without rows, of the prior."""
         slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
-        constant = self.part(np.zeros((1, self.dim)), data, given)[1]
-        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant=float(constant[0]))
+        return -0.5 * (slopes + slopes.T), shift.copy()
 
     def part(self, Z: Array, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
         """Return gradients (S, D) and values (S,) of the likelihood of rows at Z (S, D); without

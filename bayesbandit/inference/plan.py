@@ -34,11 +34,9 @@ from bayesbandit.inference.base import (
 from bayesbandit.inference.draws import Known, SampledDraws, check_draws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.functions import Functions
-from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
-    containers,
     read,
     row_axes,
     whole_graph,
@@ -119,10 +117,8 @@ class Plan:
     @cached_property
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
-        if isinstance(self.method, GaussianBlock) and self.method.affine:
-            return self.method.takes_weight
-        weight = containers(self.built).get("weight")
-        return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
+        density = read(self.built)
+        return density.inputs.get("weight") in set(ancestors([t.graph for t in density.terms]))
 
     @cached_property
     def row_mixing(self) -> str:

@@ -332,7 +332,7 @@ REFUSED = {
         declared(observes(lambda p: p * (1 - p))), NOT_AFFINE
     ),
     "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
-    "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), NOT_AFFINE),
+    "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), "function gt of 'p'"),
     "a band that is hidden": (
         declared(observes(lambda p: p - 0.1 * ((p - 0.6) ** 2 < 1e-6))), "lt of"
     ),
@@ -382,7 +382,7 @@ REFUSED = {
     "a squared rate": (
         declared(lambda p, r: (rewards(p**2, r, pm.Poisson), p)[1], p=RATE), "not affine in log p"
     ),
-    "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "not affine in log p and p"),
+    "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "function le of 'p'"),
     "a geometric probability of its mean": (
         declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "eq of"
     ),

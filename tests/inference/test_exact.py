@@ -161,7 +161,7 @@ def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
 def test_large_rewards_do_not_swamp_small_features():
     engine, data, _ = matched(joint_noise)  # which takes the way of the gradients
     large = data | {"reward": 1e8 + data["reward"], "x": 1e-3 * data["x"]}
-    precision = engine.likelihood(**large).precision
+    precision, _ = engine.of_rows(engine.data(**large))
     noise = np.linalg.inv(0.3 + np.diag(SIGMA**2 / data["weight"]))
     assert np.allclose(precision, large["x"].T @ noise @ large["x"], rtol=1e-9)
 
@@ -178,7 +178,7 @@ def test_an_improper_prior_needs_rows():
 def test_the_door():
     engine, data, _ = matched(arms)
     with pytest.raises(ValueError, match="depends on the arm"):
-        engine.likelihood(data["x"], data["reward"])
+        engine.posterior(data["x"], data["reward"])
     nan = data | {"reward": np.full(N, np.nan)}
     with pytest.raises(ValueError, match="must be finite"):
         engine.posterior(**nan)

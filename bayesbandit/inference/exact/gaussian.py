@@ -85,22 +85,13 @@ class ExactGaussian(GaussianBlock):
     def prior(self) -> Natural:
         """Natural parameters of the prior."""
         natural = self.natural(None, self.scale_at(1.0))
-        return Natural(natural.precision, natural.shift, *self.scalars(np.zeros(self.dim), None))
-
-    def likelihood(
-        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
-    ) -> Natural:
-        """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
-        add up if `form.not_additive` is empty."""
-        data = self.data(x, reward, weight, arm)
-        return Natural(*self.of_rows(data), *self.scalars(np.zeros(self.dim), data))
+        return Natural(*natural, *self.scalars(np.zeros(self.dim), None))
 
     def of_rows(self, data: Data) -> tuple[Array, Array]:
         """Return Λ and η of rows. Where they are `row_wise` each is an observation of precision p
         and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
-            natural = self.natural(data, self.scale_at(1.0))
-            return natural.precision, natural.shift
+            return self.natural(data, self.scale_at(1.0))
         A, b = self.mean_map(data)
         shift, curvature, _ = self.curvature(b, data, self.scale_at(1.0))
         return (A.T * -curvature) @ A, A.T @ shift

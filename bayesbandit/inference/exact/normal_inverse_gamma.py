@@ -68,7 +68,7 @@ def exponent(block: ExactGaussian, data: Data, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in block.density.terms if t.on_data), "the likelihood")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
-    one, two = (np.abs(block.natural(data, (s,)).precision).max() for s in (1.0, 2.0))
+    one, two = (np.abs(block.natural(data, (s,))[0]).max() for s in (1.0, 2.0))
     ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
         raise not_conjugate(f"{rewards}: {unscaled}")
@@ -78,13 +78,11 @@ def exponent(block: ExactGaussian, data: Data, name: str) -> float:
             f"{rewards}: its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
         )
     for part in (data, None):
-        base = block.natural(part, (1.0,))
+        base, base_shift = block.natural(part, (1.0,))
         for s in TESTED_SCALES:
-            now = block.natural(part, (s,))
-            precision = now.precision / s**k
-            shift = now.shift / s**k
-            if not (close(precision, base.precision) and close(shift, base.shift)):
-                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
+            precision, shift = (v / s**k for v in block.natural(part, (s,)))
+            if not (close(precision, base) and close(shift, base_shift)):
+                off = np.abs(precision - base).max(axis=1) + np.abs(shift - base_shift)
                 owner = block.owner(int(off.argmax()))
                 raise not_conjugate(f"{owner if part is None else rewards}: {unscaled}")
     return k

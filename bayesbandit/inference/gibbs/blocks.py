@@ -7,7 +7,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,11 @@ from pytensor.graph.basic import Variable
 
 from bayesbandit.inference.base import refuse
 from bayesbandit.inference.gibbs.rewrite_mixtures import mixed
-from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     Density,
     Term,
     distribution,
     read,
-    row_axes,
 )
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
@@ -39,16 +37,13 @@ ENGINE = "gibbs"
 class Blocks:
     """A density, and which of its variables are outside the Gaussian block.
 
-    rest: these variables. auxiliary: for each variable that was mixed over, the declared one that
-    it belongs to. by_row: variables with a value for each row. between: the bounds of those of
-    `rest` whose bounds are not 0 and ∞.
+    positive: the bounds of these variables. auxiliary: for each variable that was mixed over, the
+    declared one that it belongs to.
     """
 
     density: Density
-    rest: tuple[str, ...]
+    positive: Mapping[str, tuple[float, float]]
     auxiliary: Mapping[str, str]
-    by_row: tuple[str, ...]
-    between: Mapping[str, tuple[float, float]]
 
 
 def blocks(model: pm.Model) -> Blocks:
@@ -59,18 +54,12 @@ def blocks(model: pm.Model) -> Blocks:
     density = read(rewritten)
     terms = tuple(_as_declared(t, model, auxiliary) for t in density.terms)
     density = replace(density, terms=terms)
-    rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
-    if len(rest) == len(density.values):
+    between = {k: bounds(model[k], t) for k, t in transforms.items() if t is not None}
+    between |= dict.fromkeys(auxiliary, (0.0, np.inf))
+    positive = {k: ends for k in density.values if (ends := between.get(k)) is not None}
+    if len(positive) == len(density.values):
         raise refuse(ENGINE, "no real variable that could be Gaussian given the rest")
-    between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
-    between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
-    return Blocks(density, tuple(rest), auxiliary, tuple(row_axes(rewritten)), between)
-
-
-def depends_on(graph: Variable, density: Density, names: Sequence[str]) -> str:
-    """Return those of some variables, quoted, that a graph depends on; "" if on none."""
-    degrees = Degrees([graph], {density.values[k]: 1.0 for k in names})
-    return degrees.names([graph]) if degrees.of(graph) else ""
+    return Blocks(density, positive, auxiliary)
 
 
 def without_mean(density: Density) -> Density:

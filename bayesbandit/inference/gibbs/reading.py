@@ -7,7 +7,7 @@ logarithms and monomials of these (`form`); a term of another form is refused by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -49,13 +49,12 @@ class Reading(GaussianBlock):
         self,
         density: Density,
         engine: str,
-        rest: Sequence[str],
-        between: Mapping[str, tuple[float, float]],
+        bounds: Mapping[str, tuple[float, float]],
     ) -> None:
-        super().__init__(density, engine, rest)
-        self.rest = tuple(rest)
+        self.rest = tuple(bounds)
+        super().__init__(density, engine, self.rest)
         self.reals = tuple(self.slices)
-        self.bounds = {k: between.get(k, (0.0, math.inf)) for k in rest}
+        self.bounds = dict(bounds)
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
         self._whole: dict[Term, list[Part]] = {}
         self._by_term = {t: self._numbers(t, t.given_mean) for t in density.terms}
@@ -96,15 +95,14 @@ class Reading(GaussianBlock):
         """
         places = {}
         ends = {True: 0, False: 0}
-        by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
-        for k, shape in sorted(self.lengths(n).items(), key=lambda item: by_row[item[0]]):
+        by_row = self.density.by_row
+        for k, shape in sorted(self.lengths(n).items(), key=lambda item: item[0] in by_row):
             size = math.prod(shape)
             real = k in self.reals
             places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)
             ends[real] += size
         places[MEAN] = np.arange(ends[True], ends[True] + n)
-        of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
-        return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
+        return Variables(places, self.bounds, {MEAN, *by_row}, ends[True] + n, ends[False])
 
     def form(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
         """Return the form of the log density of these rows.

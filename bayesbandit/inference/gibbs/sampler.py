@@ -23,12 +23,12 @@ from bayesbandit.inference.gibbs.blocks import (
     ENGINE,
     Blocks,
     blocks,
-    depends_on,
     without_mean,
 )
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.rewrite_products import Scales
+from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
 from bayesbandit.kernels.gibbs import monomials as kernel
@@ -113,10 +113,10 @@ class Gibbs(Reading):
     """
 
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
-        super().__init__(apart.density, ENGINE, apart.rest, apart.between)
+        super().__init__(apart.density, ENGINE, apart.positive)
         self._affine = affine
         self.auxiliary = dict(apart.auxiliary)
-        self.by_row = apart.by_row
+        self.by_row = self.density.by_row
         self.noise: RowNoise | None = None
         self.scales: Scales | None = None
         values = self.density.values
@@ -221,21 +221,13 @@ def check_own_rows(reading: Reading) -> None:
     If they do, rows with positive rewards take their place, as a log-normal
     likelihood has no rewards of 0, or rows with rewards between 0 and 1.
     """
-    density = reading.density
-    data = density.own
-    n = len(density.own["x"])
-    weight = data.get("weight", np.ones(n))
-    arm = data.get("arm", np.zeros(n, dtype=np.int64))
-    other = positive(density, n)
-    shares = other["reward"] / (1.0 + other["reward"])
+    own = reading.density.own
+    other = own | positive(reading.density, len(own["x"]))
+    shares = other | {"reward": other["reward"] / (1.0 + other["reward"])}
     refused: NotThisEngine | None = None
-    for x, reward in (
-        (data["x"], data["reward"]),
-        (other["x"], other["reward"]),
-        (other["x"], shares),
-    ):
+    for rows in (own, other, shares):
         try:
-            lay_out(reading, (x, reward, weight, arm))
+            lay_out(reading, reading.data(**rows))
             return
         except NotThisEngine as error:
             refused = refused or error
@@ -248,12 +240,13 @@ def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
     density = apart.density
-    block = GaussianBlock(density, ENGINE, apart.rest)
-    affine = not (block.not_affine or depends_on(density.mean, density, apart.rest))
+    block = GaussianBlock(density, ENGINE, tuple(apart.positive))
+    scales = {k: density.values[k] for k in apart.positive}
+    affine = not (block.not_affine or depends_on([density.mean], scales))
     if not affine:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
     check_own_rows(engine)
-    if affine and not apart.by_row and engine.rows.normal and engine.rows.factor is not None:
+    if affine and not engine.by_row and engine.rows.normal and engine.rows.factor is not None:
         engine.noise = engine.rows
     return engine

@@ -18,12 +18,13 @@ import numpy as np
 
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.gaussian_block import GaussianBlock
-from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
+from bayesbandit.inference.gibbs.blocks import Blocks, blocks
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.sampler import ENGINE, WARM_UP_SWEEPS, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
+from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import sweeps
@@ -138,9 +139,9 @@ def check_proper(apart: Blocks, block: GaussianBlock) -> None:
     for term in apart.density.terms:
         if term.label.endswith(("~ Flat", "~ HalfFlat")):
             raise refuse(ENGINE, f"{term.label}: improper")
-    middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
-    values = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in block.given]
-    precision = block.natural(None, values).precision
+    middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.positive.items()}
+    values = [np.full(v.type.shape, middle[str(v.name)]) for v in block.given]
+    precision, _ = block.natural(None, values)
     if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
         raise refuse(ENGINE, "the coefficients' prior is improper")
 
@@ -149,13 +150,15 @@ def check_proper(apart: Blocks, block: GaussianBlock) -> None:
 def match(model: pm.Model) -> Augmented:
     """Return the sampler of a built model that is a generalised linear one, given its scales."""
     apart = blocks(model)
-    if apart.by_row:
-        raise refuse(ENGINE, f"'{apart.by_row[0]}': one value for each row")
-    link = Link(apart.density, ENGINE)
+    density = apart.density
+    if density.by_row:
+        raise refuse(ENGINE, f"'{density.by_row[0]}': one value for each row")
+    link = Link(density, ENGINE)
     if link.family.kind == POISSON:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
-    if names := depends_on(link.eta, apart.density, apart.rest):
-        raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
+    if names := depends_on([link.eta], {f"'{k}'": density.values[k] for k in apart.positive}):
+        what = " and ".join(sorted(names))
+        raise refuse(ENGINE, f"the linear predictor depends on {what} beside its coefficients")
     sampler = Augmented(link, apart)
     check_proper(apart, sampler)
     return sampler

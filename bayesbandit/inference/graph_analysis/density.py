@@ -68,6 +68,11 @@ class Density:
         """d, the width of a context."""
         return self.own["x"].shape[1]
 
+    @property
+    def by_row(self) -> tuple[str, ...]:
+        """The variables that have a value for each row."""
+        return tuple(k for k, v in self.values.items() if None in v.type.shape)
+
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
         functions of `inputs`."""

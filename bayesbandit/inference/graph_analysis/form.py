@@ -55,7 +55,7 @@ SMALLEST_POWER = 0.1  # that is told from a logarithm there
 MAX_NUMBERS = 30_000_000  # that one evaluation may compute
 KEEPS_ELEMENTS = (
     *("DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "TensorFromScalar"),
-    *("ScalarFromTensor", "ViewOp", "JoinDims", "SplitDims", "Unbroadcast"),
+    *("ScalarFromTensor", "ViewOp", "JoinDims", "SplitDims", "Unbroadcast", "Identity", "Alloc"),
 )
 
 
@@ -158,33 +158,23 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
     node = graph.owner
     if node is None:
         return [(graph, sign)]
-    name = operation(node)[1]
+    name = elementwise_name(graph) or operation(node)[1]
     adds = isinstance(node.op, CAReduce) and reduced_by(node) == "Add"
-    keeps = name in KEEPS_ELEMENTS or elementwise_name(graph) == "Identity" or repeats_none(graph)
-    if adds or keeps or isinstance(node.op, CheckAndRaise):
+    repeats = name == "Alloc" and node.inputs[0].type.broadcastable != graph.type.broadcastable
+    if adds or isinstance(node.op, CheckAndRaise) or (name in KEEPS_ELEMENTS and not repeats):
         return summands(node.inputs[0], sign)
-    if elementwise_name(graph) == "Neg":
+    if name == "Neg":
         return summands(node.inputs[0], -sign)
-    if elementwise_name(graph) in ("Add", "Sub"):
-        varies = [part for part in terms(graph, sign) if not is_finite(part[0])]
-        if len(varies) == 1:  # and numbers
-            return summands(*varies[0])
-    if elementwise_name(graph) == "Mul" and not graph.type.ndim:
-        others = [v for v in node.inputs if not is_finite(v)]
-        factors = [number(v) or 0.0 for v in node.inputs if is_finite(v)]
-        if len(others) == 1:
-            return summands(others[0], sign * math.prod(factors))
     if name in ("Join", "MakeVector"):
         arrays = [v for v in node.inputs if name == "MakeVector" or v.type.ndim]  # no axis
         return [part for v in arrays for part in summands(v, sign)]
-    return [(graph, sign)]
-
-
-def repeats_none(graph: Variable) -> bool:
-    """Return whether a graph allocates an array of numbers that are one array of that shape."""
-    if graph.owner is None or operation(graph.owner)[1] != "Alloc":
-        return False
-    return graph.owner.inputs[0].type.broadcastable == graph.type.broadcastable
+    varying = []  # what is not a number
+    if name in ("Add", "Sub"):
+        varying = [part for part in terms(graph, sign) if not is_finite(part[0])]
+    elif name == "Mul" and not graph.type.ndim:
+        factor = sign * math.prod(number(v) or 0.0 for v in node.inputs if is_finite(v))
+        varying = [(v, factor) for v in node.inputs if not is_finite(v)]
+    return summands(*varying[0]) if len(varying) == 1 else [(graph, sign)]
 
 
 def is_finite(graph: Variable) -> bool:

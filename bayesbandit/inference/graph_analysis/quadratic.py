@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import add
 
 import numpy as np
 import pytensor.tensor as pt
@@ -35,10 +34,6 @@ class Natural:
     power: float = 0.0
     rate: float = 0.0
     constant: float = 0.0
-
-    def __add__(self, other: Natural) -> Natural:
-        """Return the parameters of a product of two, as of prior and likelihood."""
-        return Natural(*map(add, vars(self).values(), vars(other).values()))
 
 
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -62,13 +62,12 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
     clipped reward is. The last two take random values, and others at a second point.
     """
-    mean = density.given_mean
     behind = set(ancestors([likelihood]))
     given = [v for v in given if v in behind]
     weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
     nothing = RowNoise(not weights, bool(weights))
     rows = [v for k, v in density.inputs.items() if k != "weight"]
-    computed = of_rows(likelihood, [mean, *given, *weights], rows)
+    computed = of_rows(likelihood, [density.given_mean, *given, *weights], rows)
     vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
     if not vectors or any(v.type.ndim for v in given):
         return nothing
@@ -77,28 +76,15 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
     free = [*weights, *fresh.values()]
     [graph] = clone_replace([likelihood], fresh, rebuild_strict=False)
-    seeds = dict.fromkeys([mean, *given, *free], 1.0)
+    seeds = dict.fromkeys([density.given_mean, *given, *free], 1.0)
     if Analytic([graph], seeds, [*given, *positive]).fault(graph, most=1):
         return nothing
-    x, reward, _, arm = random_rows(density, seed=0)
-    of_role = {"x": x, "reward": reward, "arm": arm}
-    lengths = [of_role[k] for k in density.inputs if k != "weight"]  # the rest of them is in `free`
-    n = len(x)
-    P = len(given)
-    names = [str(v.name) for v in given]
-    places = {"m": np.arange(n)} | {k: np.array(i) for i, k in enumerate(names)}
-    variables = Variables(places, dict.fromkeys(names, (0.0, math.inf)), ["m"], n, P)
-    unknown = dict(zip(["m", *names], [mean, *given], strict=True))
-    numbers = parts(summands(graph), unknown, [*free, *rows])
     rng = np.random.default_rng(0)
+    at, n = observer(density, graph, given, free)
 
     def random() -> Point:
         drawn = {v: rng.normal(size=n) for v in free}
         return {v: np.exp(z) if v in positive else z for v, z in drawn.items()}
-
-    def at(point: Point) -> Seen:
-        values = [*(point[v] for v in free), *lengths]
-        return seen(together([part.form(values, variables) for part in numbers], n, P), n)
 
     here = random()
     there = random()
@@ -124,9 +110,9 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     if not all(close(c, np.full(n, constants[0][0])) for c in constants):
         return noise
     [factor] = rounded(1.0 / constants[0][:1], VARIANCE_DIGITS)
-    return replace(
-        noise, factor=float(factor), powers=dict(zip(names, (-first.powers).tolist(), strict=True))
-    )
+    names = [str(v.name) for v in given]
+    powers = dict(zip(names, (-first.powers).tolist(), strict=True))
+    return replace(noise, factor=float(factor), powers=powers)
 
 
 class Seen(NamedTuple):
@@ -138,6 +124,30 @@ class Seen(NamedTuple):
     centre: np.ndarray
     powers: np.ndarray | None
     normal: bool
+
+
+def observer(
+    density: Density, graph: Variable, given: Sequence[Variable], free: Sequence[Variable]
+) -> tuple[Callable[[Point], Seen], int]:
+    """Return a function that says what a likelihood says of rows where `free` have given values,
+    and the number of rows."""
+    x, reward, _, arm = random_rows(density, seed=0)
+    of_role = {"x": x, "reward": reward, "arm": arm}
+    roles = [role for role in density.inputs if role != "weight"]  # for their lengths alone
+    n = len(x)
+    P = len(given)
+    names = [str(v.name) for v in given]
+    places = {"m": np.arange(n)} | {k: np.array(i) for i, k in enumerate(names)}
+    variables = Variables(places, dict.fromkeys(names, (0.0, math.inf)), ["m"], n, P)
+    unknown = dict(zip(["m", *names], [density.given_mean, *given], strict=True))
+    inputs = [*free, *(density.inputs[role] for role in roles)]
+    numbers = parts(summands(graph), unknown, inputs)
+
+    def at(point: Point) -> Seen:
+        values = [*(point[v] for v in free), *(of_role[role] for role in roles)]
+        return seen(together([part.form(values, variables) for part in numbers], n, P), n)
+
+    return at, n
 
 
 def seen(form: Form, n: int) -> Seen:

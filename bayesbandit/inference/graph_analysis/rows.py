@@ -273,7 +273,7 @@ def _elementwise(node: Apply, given: Given) -> Reach | None:
     alone = len(given) - len(constants) == 1
     if kinds == {ALONG}:
         return _aligned(node.inputs, given)
-    if kinds == {LENGTH} or kinds == {SHAPE}:
+    if kinds in ({LENGTH}, {SHAPE}, {POSITION}):
         same = name in ("Cast", "Identity") or (name == "Mul" and set(constants) == {1.0})
         return next(r for r in given if r.kind != CONSTANT) if same and alone else None
     if kinds != {SUM}:
