@@ -93,7 +93,8 @@ def row_of(one: Stored) -> dict[str, Any]:
 
 def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
-    known = {name: row._mapping[name] for name in DECISION_COLUMNS}
+    columns = row._mapping
+    known = {name: columns[name] for name in DECISION_COLUMNS}
     try:
         known["arm"] = arm_named(known["arm"])
         known["arms"] = arms_named(known["arms"])
