@@ -10,7 +10,7 @@ from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -114,8 +114,10 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
         return [None] * n
     if isinstance(x, np.ndarray):
         x = x.tolist()
-    elif not isinstance(x, list | Mapping):
-        x = _records(x) if isinstance(x, Table) else dict(cast("Any", x).items())  # of a Series
+    elif isinstance(x, Table):
+        x = _records(x)
+    elif not isinstance(x, Mapping) and hasattr(x, "items"):  # a Series
+        x = dict(x.items())
     if one:
         return [text_of(x)]
     assert isinstance(x, Sequence)
