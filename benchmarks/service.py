@@ -291,7 +291,7 @@ def large(decisions):
             "verify": lambda log: len(log.verify()),
             "frame": lambda log: log.frame().shape,
             "Log.of": lambda log: len(bb.ope.Log.of(log)),
-            "report": lambda log: watch(log, None, None)[2],
+            "report": lambda log: watch(log)[2],
         }
         for name, work in works.items():
             results = PROCESSES.Queue()

@@ -187,11 +187,12 @@ def rehearse(bandit: Bandit) -> float:
     n = len(arms)
     contexts = np.random.default_rng(0).normal(size=(n, bandit.n_features))
     for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
-        for x in (contexts[0], contexts):
+        rewards = np.full(n, value)
+        for x, reward in ((contexts[0], value), (contexts, rewards)):
             decision = bandit.choose(x)
             _ = decision.propensity, decision.probabilities
-            bandit.observe(decision, value if x.ndim == 1 else np.full(n, value))
-        bandit.update(contexts, arms, np.full(n, value), np.full(n, 0.5))
+            bandit.observe(decision, reward)
+        bandit.update(contexts, arms, rewards, np.full(n, 0.5))
         bandit.choose(contexts[0], arms=arms[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
     bandit.belief.predict(contexts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,14 +96,13 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
         if learner.encoder is not None and any(named.values()):
             said = options.said_of(named)
             raise ValueError(f"{said}: the bandit's encoder says which columns are contexts")
-        roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
+        roles, _ = _roles(log, choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
     if Path(text).suffix == ".npz":
         raise FileNotFoundError(f"there is no file {text} (--bandit)")
     new = parse_bandit(text)
-    sample = _sample(log, choices["drop"], None)
-    roles = _roles(sample, choices, None)
+    roles, sample = _roles(log, choices, None)
     arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])
     used = [*roles.contexts]
     if not used:
@@ -112,26 +111,22 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
     return made(new, arms, None, encoder=encoder), roles.without(encoder.left)
 
 
-def _sample(log: Log, drop: Collection[str], bandit: Bandit | None) -> pd.DataFrame:
-    """Return rows of a log from which the roles of its columns can be told.
+def _roles(
+    log: Log, choices: Mapping[str, Any], bandit: Bandit | None
+) -> tuple[Roles, pd.DataFrame]:
+    """Return the roles of the columns of a log, and the rows from which they were told.
 
-    There are none if the bandit has an encoder: then the columns' names are enough.
+    bandit: one that has arms, maybe an encoder, with which the columns' names are enough.
     """
     import pandas as pd
 
+    from bayesbandit.tables.roles import roles_of
     from bayesbandit.tables.samples import sample
 
-    if bandit is not None and bandit.encoder is not None:
-        return pd.DataFrame(columns=log.columns)
-    kept = [column for column in log.columns if column not in drop]
-    return sample(log[kept]).reindex(columns=log.columns)
-
-
-def _roles(sample: pd.DataFrame, choices: Mapping[str, Any], bandit: Bandit | None) -> Roles:
-    """Return the roles of the columns of a log. bandit: one that has arms, maybe an encoder."""
-    from bayesbandit.tables.roles import roles_of
-
     encoder, arms = (None, None) if bandit is None else (bandit.encoder, bandit.arms)
-    return roles_of(
-        sample, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices
-    )
+    some = pd.DataFrame(columns=log.columns)
+    if encoder is None:
+        kept = [column for column in log.columns if column not in choices["drop"]]
+        some = sample(log[kept]).reindex(columns=log.columns)
+    named = roles_of(some, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices)
+    return named, some

@@ -90,19 +90,20 @@ def play_tuned(
         mean = float(cells["normalised_regret"][place])
         return evaluation.within(mean, float(cells["normalised_regret_se"][place]), 3)
 
+    free = {name: tried(text) for name, text in texts.items()}
     rows = [
         {
             "environment": where,
             "bandit": name,
             "tried": "; ".join(
                 f"{key} {', '.join(f'{value:g}' for value in values)}"
-                for key, values in tried(texts[name]).items()
+                for key, values in free[name].items()
             ),
             "setting": label,
             "regret where chosen": shown(before, (where, label)),
             "regret on the other half": shown(after, (where, name)),
         }
         for (where, name), label in best.items()
-        if tried(texts[name])
+        if free[name]
     ]
     return runs, pd.DataFrame(rows)

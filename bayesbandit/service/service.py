@@ -217,7 +217,8 @@ class Service:
             )
         for row, text in zip(stored, texts, strict=False):
             could = row.arms if among is None else among
-            if set(row.available) != set(could) or not same_json(row.context, text):
+            same = not row.erased and same_json(row.context, text)
+            if set(row.available) != set(could) or not same:
                 raise Conflict(
                     f"the log has a decision {row.id!r}, about another context or other arms: "
                     "give each decision an id of its own"

@@ -10,7 +10,7 @@ from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -93,7 +93,8 @@ def row_of(one: Stored) -> dict[str, Any]:
 
 def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
-    known = {name: row._mapping[name] for name in DECISION_COLUMNS}
+    columns = row._mapping
+    known = {name: columns[name] for name in DECISION_COLUMNS}
     try:
         known["arm"] = arm_named(known["arm"])
         known["arms"] = arms_named(known["arms"])
@@ -113,8 +114,10 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
         return [None] * n
     if isinstance(x, np.ndarray):
         x = x.tolist()
-    elif not isinstance(x, list | Mapping):
-        x = _records(x) if isinstance(x, Table) else dict(cast("Any", x).items())  # of a Series
+    elif isinstance(x, Table):
+        x = _records(x)
+    elif not isinstance(x, Mapping) and hasattr(x, "items"):  # a Series
+        x = dict(x.items())
     if one:
         return [text_of(x)]
     assert isinstance(x, Sequence)

@@ -23,7 +23,8 @@ VALUES = st.sampled_from([0.0, 0.5, 1.0])
 
 @dataclass
 class Made:
-    """A decision, as the log must have it. due: None, when a reward comes."""
+    """A decision, as the log must have it. every: the arms of its version. due: None, when a
+    reward comes."""
 
     at: float
     context: float
@@ -31,6 +32,7 @@ class Made:
     arm: str
     version: int
     due: float | None
+    every: set
     shown: bool = False
     came: list = field(default_factory=list)
     outcome: str = "open"
@@ -79,9 +81,10 @@ class Life(RuleBasedStateMachine):
         arms = sorted(service.arms)[:1] if some else None
         old = self.made.get(name)
         could = set(service.arms if arms is None else arms)
+        changed = old and arms is None and set(service.arms) != old.every
+        if changed and not old.erased and old.context == x:
+            return  # the arms have changed since; which ones were meant nobody says
         if old and (old.erased or (old.context, old.arms) != (x, could)):
-            if arms is None and not old.erased and old.context == x:
-                return  # the arms have changed since; which ones were meant nobody says
             with pytest.raises(ValueError, match="another context or other arms"):
                 service.decide([float(x)], arms, name)
             return
@@ -102,7 +105,8 @@ class Life(RuleBasedStateMachine):
         for name, x, arm in zip(ids, contexts, chosen, strict=True):
             assert name not in self.made
             assert arm in arms
-            self.made[name] = Made(self.now, x, arms, arm, service.version, due)
+            every = set(service.arms)
+            self.made[name] = Made(self.now, x, arms, arm, service.version, due, every)
 
     # ---- what comes for them ---------------------------------------------------------------------
 

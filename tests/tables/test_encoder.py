@@ -391,9 +391,14 @@ def test_no_identifier_becomes_a_context_by_default(name):
     """Where all other columns are contexts as they are; the argument that names them decides."""
     frame = pd.DataFrame({"arm": [0, 1] * 30, "reward": 1.0, "propensity": 0.5, "z": np.arange(60)})
     frame[name] = np.arange(60) % 7
+
+    def learned(features=None):
+        new = bb.Bandit(2, bb.Ridge(), bb.Thompson(), n_features=len(features or ["z"]))
+        return bb.learn(frame, new, features=features).layout.features or ("z",)
+
     calls = {
         "x": lambda **x: bb.ope.Log.of(frame, **x).features,
-        "features": lambda **x: bb.learn(frame, bb.Ridge(), **x).layout.features or ("z",),
+        "features": learned,
     }
     for option, call in calls.items():
         said = rf"column '{name}' is an .* would be a context: {option}=\[…\] names"
