@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from bayesbandit.runtime.addresses import hidden, shown
-from bayesbandit.tables.roles import DEFAULTS, PROBABILITY_PREFIX, ROLES
+from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
 
 PANELS = {  # of the help, with their options
     "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),

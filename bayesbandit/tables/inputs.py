@@ -92,7 +92,8 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
         )
     found = array_of(x) if frame is None else frame
     if found.ndim != 2 or 0 in found.shape:
-        raise ValueError(f"x must have rows and columns; got shape {found.shape}")
+        what = "x" if frame is None else "a table"
+        raise ValueError(f"{what} must have rows and columns; got shape {found.shape}")
     if frame is None:
         return pd.DataFrame(found), False
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
