@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -164,7 +165,8 @@ def read(
             f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
         )
     first, *rest = re.split("`([^`]*)`", text)
-    if strange := re.search(f"[`'\"#]|{QUOTED}", "".join([first, *rest[1::2]])):
+    as_read = unicodedata.normalize("NFKC", "".join([first, *rest[1::2]]))
+    if strange := re.search(f"[`'\"#]|{QUOTED}", as_read):
         raise _unread(text, f"there is {strange[0]}; names stand in backticks, `as this`")
     code = first + "".join(f" {QUOTED}{k} {after}" for k, after in enumerate(rest[1::2]))
     code = " ".join(code.split()).removeprefix("~").strip()

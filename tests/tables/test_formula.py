@@ -161,6 +161,7 @@ def test_missing_values_are_named():
         ("~ age:income**country", "cannot be read"),
         ("~ not age", "there is 'not'"),
         ("~ age # + income", "there is #"),
+        ("~ age + ｎame_in_backticks_9", "there is name_in_backticks_"),
         ("~ log(age, income)", "is not allowed"),
         ("~ log(x=age)", "is not allowed"),
         ("~ scale(age, ddof=0)", "is not allowed: ddof: the settings of scale are none"),
