@@ -56,8 +56,7 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-BETWEEN_FACTORS = ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant
-QUOTED = "name_in_backticks_"  # begins the identifier that stands for such a name
+MAX_CHARACTERS = 1000  # of a factor
 MAX_DEPTH = 50  # of calls and arithmetic in each other
 MAX_KNOTS = 100  # and features of a spline
 MAX_DEGREE = 20
@@ -78,48 +77,46 @@ class Factor:
 
 
 @dataclass
-class Reader(ast.NodeTransformer):
-    """Reads the factors of a formula, and leaves the symbols f0, f1, … in their places.
+class Reader:
+    """Reads the factors of a formula.
 
-    levels: those of each column, () if it has numbers. quoted: the names that were written in
-    backticks. state: what the functions learned, by call; a call that is not there learns when it
-    is first computed.
+    levels: those of each column, () if it has numbers. aliases: the names that identifiers stand
+    for. state: what the functions learned, by call; a call that is not there learns when it is
+    first computed.
     """
 
     levels: Mapping[Name, tuple[str, ...]]
-    quoted: list[str]
+    aliases: Mapping[str, str]
     state: dict[str, dict[str, Any]]
-    factors: dict[tuple[str, bool], Factor] = field(default_factory=dict)
     used: set[Name] = field(default_factory=set)
 
-    def visit(self, node: ast.AST) -> ast.AST:
-        """Return a factor's symbol, or the operators between symbols."""
-        if isinstance(node, BETWEEN_FACTORS):
-            return self.generic_visit(node)
+    def factor(self, code: str) -> Factor:
+        """Return a factor; raise ValueError for one that is not allowed."""
+        name = self.aliases.get(code, code)
+        if name in self.levels:
+            return Factor(name, self.levels[name], frozenset({name}), lambda columns: columns[name])
+        if len(code) > MAX_CHARACTERS:
+            raise ValueError(
+                f"a term of the formula has {len(code)} characters, over {MAX_CHARACTERS}"
+            )
+        try:
+            body = ast.parse(code.strip(), mode="eval").body
+            text = self._said(body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{code!r:.80} in the formula cannot be read: {error}") from error
         self.used = set()
-        is_name = isinstance(node, ast.Name)
-        # {…} is I(…)
-        body = node.elts[0] if isinstance(node, ast.Set) and len(node.elts) == 1 else node
-        text = self.name(node.id) if isinstance(node, ast.Name) else self.said(body)
-        levels = self.levels.get(text, ()) if is_name else ()
-        compute = self._column(text, levels) if is_name else self.compiled(body, 0)
+        compute = self.compiled(body, 0)
         if not self.used:
             raise ValueError(f"{text!r} in the formula names no column")
-        place = (text, is_name)
-        self.factors.setdefault(place, Factor(text, levels, frozenset(self.used), compute))
-        return ast.Name(f"f{[*self.factors].index(place)}")
+        return Factor(text, (), frozenset(self.used), compute)
 
-    def said(self, node: ast.AST) -> str:
+    def _said(self, node: ast.AST) -> str:
         """Return a part of a formula as text, with the names of columns."""
         text = ast.unparse(node).replace("\n", " ")
-        return re.sub(rf"{QUOTED}\d+", lambda found: f"`{self.name(found[0])}`", text)
+        names = {alias: f"`{name}`" for alias, name in self.aliases.items()}
+        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), text)
 
-    def name(self, identifier: str) -> str:
-        """Return the name of a column that an identifier stands for."""
-        place = identifier.removeprefix(QUOTED)
-        return identifier if place == identifier else self.quoted[int(place)]
-
-    def compiled(self, node: ast.AST, depth: int) -> Compute:
+    def compiled(self, node: ast.expr, depth: int) -> Compute:
         """Return what a node computes of columns; raise ValueError for one that is not allowed.
 
         depth: how many others it is in. A spline and poly, which give several features, are in no
@@ -130,7 +127,7 @@ class Reader(ast.NodeTransformer):
         function: Callable[..., Any]
         match node:
             case ast.Name(id=identifier):
-                return self._column(self.name(identifier), ())
+                return self._column(self.aliases.get(identifier, identifier))
             case ast.Constant(value=value) if _is_number(value):
                 number = np.float64(value)  # its powers are inf or nan, never huge or complex
                 return lambda _: number
@@ -150,7 +147,7 @@ class Reader(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in FUNCTION_SETTINGS:
                 if depth and name in (*SPLINES, "poly"):
                     raise self._refused(node, "it gives several features, and stands alone")
-                learned = self.state.setdefault(self.said(node), {})
+                learned = self.state.setdefault(self._said(node), {})
                 function = partial(transforms()[name], **self._settings(node, name), _state=learned)
                 inner = [data]
             case _:
@@ -159,19 +156,18 @@ class Reader(ast.NodeTransformer):
         parts = [self.compiled(one, depth + 1) for one in inner]
         return lambda columns: function(*(part(columns) for part in parts))
 
-    def _column(self, name: str, levels: tuple[str, ...]) -> Compute:
-        """Return what gives a column. levels: those that it may have."""
+    def _column(self, name: str) -> Compute:
         if name not in self.levels:
             raise ValueError(
                 f"the formula names {name!r}, which is no column; there are {named([*self.levels])}"
             )
-        if self.levels[name] != levels:
+        if self.levels[name]:
             raise ValueError(f"the formula computes with {name!r}, which has levels and no numbers")
         self.used.add(name)
         return lambda columns: columns[name]
 
     def _refused(self, node: ast.AST, why: str) -> ValueError:
-        return ValueError(f"{self.said(node)!r:.80} in the formula is not allowed: {why}")
+        return ValueError(f"{self._said(node)!r:.80} in the formula is not allowed: {why}")
 
     def _settings(self, node: ast.Call, name: str) -> dict[str, Any]:
         """Return the settings of a function that learns, checked; a spline continues at its edge as

@@ -7,7 +7,6 @@ what formulaic expands. What remains is a list of products of factors, which are
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
@@ -29,7 +28,7 @@ from bayesbandit.tables.columns import (
     codes_of,
     unique,
 )
-from bayesbandit.tables.expressions import QUOTED, Factor, Reader
+from bayesbandit.tables.expressions import Factor, Reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +37,7 @@ MAX_CHARACTERS = 10_000  # of a formula
 MAX_TERMS = 50_000  # that an operator goes through
 MAX_FACTORS = 6  # of a term
 MAX_FEATURES = 5000
-SKELETON = r"\bf\d+\b|\b[01]\b|\*\* [1-9]\d?\b|[-+*/:() ]"  # what a formula of symbols has
+QUOTED = "name_in_backticks_"  # begins the identifier that stands for such a name
 POOLED = "other"
 BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  # by odd values
 
@@ -154,37 +153,53 @@ def formula_of(
 def read(
     text: object, levels: Mapping[Name, tuple[str, ...]], state: dict[str, dict[str, Any]]
 ) -> tuple[str, tuple[Factor, ...]]:
-    """Return a formula with f0, f1, … for its factors, and these. levels: those of each column.
+    """Return a formula with f0, f1, … for its factors, and these. levels: those of each column."""
+    from formulaic.errors import FormulaicError
+    from formulaic.parser.algos.tokenize import tokenize
 
-    Python reads it, with a ** ~b in the place of a:b, which binds in the same way.
-    """
     if not isinstance(text, str):
         raise TypeError(f"a formula is a text, as '~ age * country'; got {shown(text)}")
     if len(text) > MAX_CHARACTERS:
         raise ValueError(
             f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
         )
-    first, *rest = re.split("`([^`]*)`", text)
-    as_read = unicodedata.normalize("NFKC", "".join([first, *rest[1::2]]))
-    if strange := re.search(f"[`'\"#]|{QUOTED}", as_read):
-        raise _unread(text, f"there is {strange[0]}; names stand in backticks, `as this`")
-    code = first + "".join(f" {QUOTED}{k} {after}" for k, after in enumerate(rest[1::2]))
-    code = " ".join(code.split()).removeprefix("~").strip()
-    if "~" in code or "|" in code:
-        raise ValueError(f"a formula has one side, as '~ age * country'; got {text!r}")
-    reader = Reader(levels, rest[::2], state)
+    code, aliases = _without_backticks(text)
+    reader = Reader(levels, aliases, state)
+    factors: dict[tuple[str, bool], Factor] = {}
+    parts: list[str] = []
     try:
-        tree = ast.parse(re.sub(":(?!=)", "**~", code), mode="eval").body
-        skeleton = ast.unparse(reader.visit(tree)).replace("** (~", ":(")
-    except SyntaxError as error:
-        rest_of_it = (error.text or "")[(error.offset or 1) - 1 :].replace("**~", ":")
-        said = rest_of_it.partition(" ")[0]
-        raise _unread(text, f"there is {said!r:.20}, which is not allowed") from error
-    except (RecursionError, MemoryError) as error:
+        tokens = [(token.kind.value, token.token) for token in tokenize(code)]
+    except FormulaicError as error:
         raise _unread(text, error) from error
-    if strange_part := re.sub(SKELETON, "", skeleton):
-        raise _unread(text, f"there is {strange_part[:20]!r}")
-    return skeleton, tuple(reader.factors.values())
+    for i, (kind, said) in enumerate(tokens):
+        if kind == "operator" and i == 0:
+            said = said.removeprefix("~")
+        if kind in ("name", "python") and said != ".":
+            factor = reader.factor(said)
+            key = (factor.text, aliases.get(said, said) in levels)
+            factors.setdefault(key, factor)
+            parts.append(f"f{[*factors].index(key)}")
+        elif kind == "operator" and ("~" in said or "|" in said):
+            raise ValueError(f"a formula has one side, as '~ age * country'; got {text!r}")
+        elif said in ("0", "1", "(", ")", "") or (
+            (kind == "operator" and re.fullmatch(r"[-+*/:^]{1,20}", said))
+            or (parts and parts[-1] in ("**", "^") and re.fullmatch("[1-9][0-9]?", said))
+        ):
+            parts.append(said)
+        else:
+            raise _unread(text, f"there is {said[:20]!r}")
+    return " ".join(parts), tuple(factors.values())
+
+
+def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
+    """Return a formula with an identifier for each name in backticks, and what these stand for."""
+    first, *rest = re.split("`([^`]*)`", text)
+    aliases = {f"{QUOTED}{k}": name for k, name in enumerate(rest[::2])}
+    parts = [f" {alias} {after}" for alias, after in zip(aliases, rest[1::2], strict=True)]
+    plain_text = unicodedata.normalize("NFKC", " ".join([first, *rest[1::2]]))
+    if strange := re.search(f"[`'\"]|{QUOTED}", plain_text):
+        raise _unread(text, f"there is {strange[0]}; names stand in backticks, `as this`")
+    return "".join([first, *parts]), aliases
 
 
 def _parsed(skeleton: str, implied: bool = True) -> Any:

@@ -86,7 +86,7 @@ AS_FORMULAIC = [
     "poly(age, 3, raw=True)", "scale(log(income)) + center(age)", "standardize(age):plan",
     "{age - income} + I(age**2 / 100)",
     "I(-age * 2 + income / 3)", "member * age", "(age + country*income)**3", "`my col`:plan",
-    "(age + income)**2:country", "age:(country + plan)", "country + plan:age**2",
+    "(age + income)**2:country", "age:(country + plan)", "(age + 0 + country)", "(plan - 1) + age",
 ]  # fmt: skip
 
 
@@ -153,15 +153,6 @@ def test_missing_values_are_named():
         ("~ I(age if age else 1)", "is not allowed"),
         ("~ I(age @ age)", "is not allowed"),
         ("~ I(age > 1)", "is not allowed"),
-        ("~ {age, income}", "is not allowed"),
-        ("~ age, income", "is not allowed"),
-        ("~ I(age:income)", "is not allowed"),
-        ("~ age % income", "there is '%'"),
-        ("~ age // income", "cannot be read"),
-        ("~ age:income**country", "cannot be read"),
-        ("~ not age", "there is 'not'"),
-        ("~ age # + income", "there is #"),
-        ("~ age + ｎame_in_backticks_9", "there is name_in_backticks_"),
         ("~ log(age, income)", "is not allowed"),
         ("~ log(x=age)", "is not allowed"),
         ("~ scale(age, ddof=0)", "is not allowed: ddof: the settings of scale are none"),
@@ -302,7 +293,7 @@ SUM = "+".join(COLUMNS)
         ("~ poly(c1, 100)", "degree up to 20"),
         (f"~ bs(c1, knots={list(range(200))})", "up to 100 numbers"),
         ("~ I(" + "-" * 900 + "c1)", "cannot be read|nested"),
-        ("~ I(" + "(" * 900 + "c1" + ")" * 900 + ")", "cannot be read"),
+        ("~ I(" + "(" * 900 + "c1" + ")" * 900 + ")", "characters, over 1000"),
         ("~ " + "scale(" * 120 + "c1" + ")" * 120, "nested over 50"),
         ("~ " + "(" * 6000 + "c1", "at most 10,000|cannot be read"),
         ("~ c1 " + "+ c1" * 5000, "characters; at most 10,000"),
