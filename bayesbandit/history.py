@@ -12,7 +12,7 @@ from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
-from bayesbandit.tables import roles
+from bayesbandit.tables import role_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,12 +178,14 @@ class History(GrowingRows):
         x = now.x
         features = now.layout.features
         names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
-        columns = [f"{name}{roles.CONTEXT}" if name in roles.HISTORY else name for name in names]
+        columns = [
+            f"{name}{role_names.CONTEXT}" if name in role_names.HISTORY else name for name in names
+        ]
         frame = pd.DataFrame(x, columns=columns)
         frame = frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
-        frame.attrs[roles.MARK] = columns  # `bb.ope.Log.of` knows the others
+        frame.attrs[role_names.MARK] = columns  # `bb.ope.Log.of` knows the others
         return frame
 
     def relaid(self, layout: Layout) -> History:

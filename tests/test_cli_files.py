@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit.cli.app import app
-from bayesbandit.tables.roles import signs_of_a_log
+from bayesbandit.tables.role_names import signs_of_a_log
 from tests.cases import few
 
 N = 200

@@ -9,7 +9,7 @@ from typing import Any
 from bayesbandit import environments as rooms
 from bayesbandit.cli.options import said_of
 from bayesbandit.tables.files import read, stem_of
-from bayesbandit.tables.roles import signs_of_a_log
+from bayesbandit.tables.role_names import signs_of_a_log
 
 
 def data_sets(

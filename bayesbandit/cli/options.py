@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from bayesbandit.runtime.addresses import hidden, shown
-from bayesbandit.tables.roles import DEFAULTS, PROBABILITY_PREFIX, ROLES
+from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
 
 DATA = "Data"  # panels of the help
 BANDITS = "Bandits"

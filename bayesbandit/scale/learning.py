@@ -19,7 +19,7 @@ from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.source import table_of
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.roles import HISTORY
+from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import moments, numbers, whole
 

@@ -286,12 +286,7 @@ def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
     there = {*table.columns}
-    unknown = [
-        name
-        for name in listed
-        if isinstance(name, bool) or not isinstance(name, str | Integral) or name not in there
-    ]
-    if unknown:
+    if unknown := [name for name in listed if not inputs.is_name(name) or name not in there]:
         raise ValueError(
             f"{what}: there is no column {inputs.named(unknown)}; there are "
             f"{inputs.named(list(table.columns))}"

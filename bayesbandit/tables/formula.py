@@ -319,9 +319,8 @@ def _levels(column: Used) -> tuple[str, ...]:
     """Return the levels of the fit, and the pooled one where there is one; () of numbers."""
     if not isinstance(column, Levels):
         return ()
-    return (*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})")[
-        : len(column.labels)
-    ]
+    other = POOLED if POOLED not in column.levels else f"({POOLED})"
+    return (*column.levels, other) if column.pooled else column.levels
 
 
 # ---- what was learned, in files ------------------------------------------------------------------

@@ -92,7 +92,8 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
         )
     found = array_of(x) if frame is None else frame
     if found.ndim != 2 or 0 in found.shape:
-        raise ValueError(f"x must have rows and columns; got shape {found.shape}")
+        what = "x" if frame is None else "a table"
+        raise ValueError(f"{what} must have rows and columns; got shape {found.shape}")
     if frame is None:
         return pd.DataFrame(found), False
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
@@ -112,19 +113,21 @@ def array_of(x: object) -> np.ndarray:
     return np.asarray(x, dtype=None if hasattr(x, "__array__") else object)
 
 
+def is_name(name: object) -> bool:
+    """Return whether a column may have this name."""
+    return isinstance(name, str | Integral) and not isinstance(name, bool)
+
+
 def names_of(frame: pd.DataFrame) -> list[Name]:
     """Return the columns' names: texts or integers, all different."""
-    names: list[Name] = []
-    for name in frame.columns:
-        if isinstance(name, str):
-            names.append(str(name))
-        elif isinstance(name, Integral) and not isinstance(name, bool):
-            names.append(int(name))
-        else:
-            raise TypeError(
-                f"a column's name must be a text or an integer; got {name!r}: "
-                "frame.columns = [str(name) for name in frame.columns]"
-            )
+    if strange := [name for name in frame.columns if not is_name(name)]:
+        raise TypeError(
+            f"a column's name must be a text or an integer; got {strange[0]!r}: "
+            "frame.columns = [str(name) for name in frame.columns]"
+        )
+    names: list[Name] = [
+        str(name) if isinstance(name, str) else int(name) for name in frame.columns
+    ]
     if len(set(names)) < len(names):
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         raise ValueError(f"columns of one name: {named(twice)}")

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import listed
+from bayesbandit.tables.role_names import (
+    DEFAULTS,
+    HISTORY,
+    MARK,
+    OF_EACH_ARM,
+    PROBABILITY_PREFIX,
+    RENAME,
+    ROLES,
+)
 from bayesbandit.tables.words import whole
 
 if TYPE_CHECKING:
@@ -17,24 +26,6 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.encoder import Encoder
 
-ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
-RENAME = (  # ends an error about a column
-    'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
-    "(--column context=time) makes a context of a column."
-)
-DEFAULTS = {  # exact names; the first that a table has is its column of the role
-    "arm": ("arm", "action", "item_id"),
-    "reward": ("reward", "click"),
-    "propensity": ("propensity", "pscore"),
-    "time": ("time", "timestamp"),
-    "reward_time": ("reward_time",),
-    "batch": ("batch",),
-}
-OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
-PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
-HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
-MARK = "features"  # the attribute of such a table that names its other columns
-CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
 OUTCOME_ROLES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
 EXCLUSIVE_USES = {*OUTCOME_ROLES, "drop"}  # a column that has one of them has no other use
 
@@ -229,19 +220,3 @@ def _of_each_arm(
                 if arms is None or text in named
             }
     return {}
-
-
-def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ()) -> list[str | int]:
-    """Return the columns whose names say that a table is a bandit's log, not a data set.
-
-    They are those of a reward, of a propensity, and of a probability for each class, as a log has
-    them by default. classes: those of the target, which a log calls arms.
-    """
-    names = list(columns)
-    usual = {*DEFAULTS["reward"], *DEFAULTS["propensity"]}
-    signs = [name for name in names if str(name).lower() in usual]
-    for prefix in OF_EACH_ARM:
-        each = [f"{prefix}{one}" for one in classes]
-        if each and {*each} <= {*map(str, names)}:
-            signs += each
-    return signs

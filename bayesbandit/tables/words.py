@@ -109,13 +109,12 @@ def _datetime(value: Any, what: str) -> np.datetime64:
     if is_missing(value):
         return np.datetime64("NaT", "us")
     try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value) if re.fullmatch(ISO, value) else None
-        if isinstance(value, pd.Period):
-            value = value.to_timestamp()
-        if not isinstance(value, date | np.datetime64):
+        found = value.to_timestamp() if isinstance(value, pd.Period) else value
+        if isinstance(value, str) and re.fullmatch(ISO, value):
+            found = datetime.fromisoformat(value)
+        if not isinstance(found, date | np.datetime64):
             raise ValueError("no date")
-        moment = pd.Timestamp(value).as_unit("us")
+        moment = pd.Timestamp(found).as_unit("us")
         return (moment if moment.tzinfo is None else moment.tz_convert(None)).to_datetime64()
     except (ValueError, OverflowError, TypeError) as error:
         raise ValueError(f"{what}, as text 2026-11-22; got {shown(value)}") from error

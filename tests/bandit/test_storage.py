@@ -11,7 +11,6 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandit import random_streams
 from bayesbandit.bandit.storage import saving
-from bayesbandit.bandit.storage.settings import encode
 from tests.bandit.kinds import KINDS
 from tests.cases import few
 from tests.players import ALL, anatomy, world
@@ -102,16 +101,6 @@ def rewritten(path, **changes):
         arrays = {key: archive[key] for key in archive.files}
     meta = {**json.loads(arrays["meta"].tobytes()), **changes}
     savez(path, **{**arrays, "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)})
-
-
-def test_a_file_with_a_settings_old_name_is_read(path):
-    bandit = bb.LinTS(2, 1, ridge=2.0, min_variance=0.25)
-    bandit.save(path)
-    old = encode(bandit.model)
-    old["floor"] = old.pop("min_variance")
-    rewritten(path, model=old)
-    for loaded in (bb.Bandit.load(path), bb.Bandit.load(path, model=bandit.model)):
-        assert loaded.model == bandit.model
 
 
 def test_other_formats_and_versions(path):

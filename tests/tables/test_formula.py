@@ -86,6 +86,7 @@ AS_FORMULAIC = [
     "poly(age, 3, raw=True)", "scale(log(income)) + center(age)", "standardize(age):plan",
     "{age - income} + I(age**2 / 100)",
     "I(-age * 2 + income / 3)", "member * age", "(age + country*income)**3", "`my col`:plan",
+    "(age + income)**2:country", "age:(country + plan)", "(age + 0 + country)", "(plan - 1) + age",
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from bayesbandit.ope.logs.readers import of_frame, roles_in
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.files import read
 from bayesbandit.tables.fitting import NoFeatures
-from bayesbandit.tables.roles import DEFAULTS, Roles, names_in
+from bayesbandit.tables.role_names import DEFAULTS
+from bayesbandit.tables.roles import Roles, names_in
 
 if TYPE_CHECKING:
     import pandas as pd

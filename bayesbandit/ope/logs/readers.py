@@ -15,7 +15,8 @@ from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.roles import CONTEXT, HISTORY, Roles, blamed, names_in, roles_of
+from bayesbandit.tables.role_names import CONTEXT, HISTORY
+from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
 from bayesbandit.tables.words import moments, numbers, whole
 
 if TYPE_CHECKING:
