@@ -9,7 +9,7 @@ become rows of such a regression by Newton's method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,7 +18,6 @@ from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
-from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import integer
@@ -33,29 +32,12 @@ from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
+    from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.inference.plan import Plan
 
 MAX_NUMBERS = 2**24  # numbers of the rows that are mapped at once
 
 Array = np.ndarray
-
-
-class RidgeSettings(Protocol):
-    """The part of `Ridge` that regressions need."""
-
-    @property
-    def intercept(self) -> Any: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    def remembering(self, memory: Memory) -> RidgeSettings:
-        """Return the same settings with this memory."""
-        ...
-
-    def settings(self, n_features: int, normalize: bool) -> Array:
-        """Return the settings for the kernels (`kernels/arm.py`)."""
-        ...
 
 
 class FeatureMap:
@@ -71,7 +53,7 @@ class FeatureMap:
     plan: Plan | None = None
     known: tuple[Array, Array] | None = None
 
-    def __init__(self, model: RidgeSettings, width: int) -> None:
+    def __init__(self, model: Ridge, width: int) -> None:
         self.model = model
         self.width = width
 
