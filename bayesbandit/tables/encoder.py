@@ -163,15 +163,6 @@ class Encoder:
         names = iter(unique(name for names in found for name in names))
         return {column.name: tuple(islice(names, column.width)) for column in columns}
 
-    @cached_property
-    def spans_constant(self) -> bool:
-        """Whether there is a constant, or a column of which each level has a feature: these sum to
-        1 in every row."""
-        if self.constant or self.spec is not None:
-            return self.constant or self.spec.spans_constant  # type: ignore[union-attr]
-        levels = [column for column in self._used if isinstance(column, Levels)]
-        return any(not column.is_pair for column in levels)
-
     def _label(self, name: Name) -> str:
         return str(name) if self.named else f"x{name}"
 

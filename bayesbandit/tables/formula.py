@@ -52,8 +52,7 @@ class Formula:
     """A formula and what its functions learned (`state`, by call).
 
     products: the numbers of the factors that are multiplied; True if the first level is left out.
-    constant: whether the text names the constant term. spans_constant: whether some features sum
-    to 1 in every row.
+    constant: whether the text names the constant term.
     """
 
     text: str
@@ -61,7 +60,6 @@ class Formula:
     factors: tuple[Factor, ...]
     products: Products
     constant: bool
-    spans_constant: bool
     features: tuple[str, ...]
     uses: tuple[frozenset[Name], ...]  # the columns of each feature
 
@@ -143,10 +141,9 @@ def formula_of(
         uses += [frozenset[Name]().union(*(factors[k].columns for k, _ in chosen))] * len(found)
     if not names:
         raise ValueError(f"the formula {text!r} has no feature")
-    spans = any(all(factors[k].levels and not first for k, first in one) for one in products)
     written = _parsed(skeleton, implied=False)
     constant = any([one.expr for one in term.factors] == ["1"] for term in written)
-    return Formula(text, state, factors, products, constant, spans, unique(names), tuple(uses))
+    return Formula(text, state, factors, products, constant, unique(names), tuple(uses))
 
 
 # ---- the text ------------------------------------------------------------------------------------
