@@ -8,7 +8,7 @@ become rows of such a regression by Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from bayesbandit.checks import integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
+from bayesbandit.kernels.linear import pool_noise
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
@@ -345,7 +346,7 @@ class Regressions(HalfLives):
         if self.joint:
             self._plan_again()
             return
-        self._change_each(lambda ridges: ridges.add_arm())
+        super().add_arm()
         if self.link is not None:
             self.link.add_arm()
 
@@ -357,16 +358,16 @@ class Regressions(HalfLives):
         if self.joint:
             self._plan_again()
             return
-        self._change_each(lambda ridges: ridges.remove_arm(k))
+        super().remove_arm(k)
         if self.link is not None:
             self.link.remove_arm(k)
 
-    def _change_each(self, change: Callable[[RidgeArms], None]) -> None:
-        """Change the arms of every half-life."""
-        each = self.each
-        for ridges in each:
-            change(ridges)
-        self._hold([ridges.arms for ridges in each])
+    def blank(self) -> Array:
+        return np.stack([new_arms(1, rule) for rule in self.rules])
+
+    def renew(self) -> None:
+        for arms, rule in zip(self.blocks, self.rules, strict=True):
+            pool_noise(arms, rule)
 
     def _plan_again(self) -> None:
         """Plan a model that arms share for the current number of them, and refit it."""
