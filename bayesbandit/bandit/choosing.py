@@ -45,7 +45,9 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
     """
     with bandit.lock:
         x, available, one = contexts(bandit, x, arms)
-        live = bandit.deciding or fast_path.deciding(bandit)  # a fork, or it forgets
+        live = bandit.deciding
+        if live is None and bandit.rule is not None and bandit.kernel is not None:
+            live = fast_path.deciding(bandit)  # of a fork, or of a bandit that forgets
         tick = None if bandit.belief.clock is None else ticks.next_ticks(bandit, len(x))
         if tick is not None and one:
             tick = tick[0]

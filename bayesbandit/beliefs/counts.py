@@ -148,7 +148,8 @@ class Counts(HalfLives):
         if self.clock:
             left = blocks[..., kernel.REST] + blocks[..., kernel.HITS] * (self.family == BETA)
             blocks[left < MIN_SHARE, SUM_COLUMNS] = 0.0
-        self._set(blocks)
+        self._hold(blocks)
+        self.renew()
         self._absorb_probabilities(other)
 
     # ---- what is known ---------------------------------------------------------------------------
@@ -162,18 +163,12 @@ class Counts(HalfLives):
         """Return the posterior of arm k. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
-    def add_arm(self) -> None:
-        new = np.zeros((len(self.blocks), 1, kernel.WIDTH))
-        self._set(np.concatenate([self.blocks, new], axis=1))
+    def blank(self) -> Array:
+        return np.zeros((len(self.blocks), 1, kernel.WIDTH))
 
-    def remove_arm(self, k: int) -> None:
-        """Remove arm k; later arms move up by one."""
-        self._set(np.delete(self.blocks, k, axis=1))
-
-    def _set(self, blocks: Array) -> None:
-        for arms in blocks:
+    def renew(self) -> None:
+        for arms in self.blocks:
             kernel.renew_all(arms, self.settings)
-        self._hold(blocks)
 
     def arms_form(self) -> Records:
         parts = dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO)
@@ -181,4 +176,4 @@ class Counts(HalfLives):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._set(self.blocks)
+        self.renew()

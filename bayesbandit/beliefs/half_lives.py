@@ -136,6 +136,23 @@ class HalfLives(Belief, Kernel):
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
     @abstractmethod
+    def blank(self) -> Array:
+        """Return the numbers of an arm without data, (M, 1, …)."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Compute what depends on all arms, after some of them have changed."""
+
+    def add_arm(self) -> None:
+        self._hold(np.concatenate([self.blocks, self.blank()], axis=1))
+        self.renew()
+
+    def remove_arm(self, k: int) -> None:
+        """Remove arm k; later arms move up by one."""
+        self._hold(np.delete(self.blocks, k, axis=1))
+        self.renew()
+
+    @abstractmethod
     def arms_form(self) -> object:
         """Return the form of the numbers of K arms."""
 

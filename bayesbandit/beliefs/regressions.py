@@ -8,8 +8,8 @@ become rows of such a regression by Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,13 +18,13 @@ from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
-from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
+from bayesbandit.kernels.linear import pool_noise
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
@@ -33,29 +33,12 @@ from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
+    from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.inference.plan import Plan
 
 MAX_NUMBERS = 2**24  # numbers of the rows that are mapped at once
 
 Array = np.ndarray
-
-
-class RidgeSettings(Protocol):
-    """The part of `Ridge` that regressions need."""
-
-    @property
-    def intercept(self) -> Any: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    def remembering(self, memory: Memory) -> RidgeSettings:
-        """Return the same settings with this memory."""
-        ...
-
-    def settings(self, n_features: int, normalize: bool) -> Array:
-        """Return the settings for the kernels (`kernels/arm.py`)."""
-        ...
 
 
 class FeatureMap:
@@ -71,7 +54,7 @@ class FeatureMap:
     plan: Plan | None = None
     known: tuple[Array, Array] | None = None
 
-    def __init__(self, model: RidgeSettings, width: int) -> None:
+    def __init__(self, model: Ridge, width: int) -> None:
         self.model = model
         self.width = width
 
@@ -363,7 +346,7 @@ class Regressions(HalfLives):
         if self.joint:
             self._plan_again()
             return
-        self._change_each(lambda ridges: ridges.add_arm())
+        super().add_arm()
         if self.link is not None:
             self.link.add_arm()
 
@@ -375,16 +358,16 @@ class Regressions(HalfLives):
         if self.joint:
             self._plan_again()
             return
-        self._change_each(lambda ridges: ridges.remove_arm(k))
+        super().remove_arm(k)
         if self.link is not None:
             self.link.remove_arm(k)
 
-    def _change_each(self, change: Callable[[RidgeArms], None]) -> None:
-        """Change the arms of every half-life."""
-        each = self.each
-        for ridges in each:
-            change(ridges)
-        self._hold([ridges.arms for ridges in each])
+    def blank(self) -> Array:
+        return np.stack([new_arms(1, rule) for rule in self.rules])
+
+    def renew(self) -> None:
+        for arms, rule in zip(self.blocks, self.rules, strict=True):
+            pool_noise(arms, rule)
 
     def _plan_again(self) -> None:
         """Plan a model that arms share for the current number of them, and refit it."""

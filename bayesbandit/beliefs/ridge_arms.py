@@ -83,11 +83,6 @@ class RidgeArms:
         self.arms = np.vstack([self.arms, new_arms(1, self.settings)])
         kernel.pool_noise(self.arms, self.settings)
 
-    def remove_arm(self, k: int) -> None:
-        """Remove arm k; later arms move up by one."""
-        self.arms = np.delete(self.arms, k, axis=0)
-        kernel.pool_noise(self.arms, self.settings)
-
     # ---- learning --------------------------------------------------------------------------------
 
     def learn(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
@@ -118,10 +113,9 @@ class RidgeArms:
             return
         fading.advance(self.arms, tick.max(initial=-np.inf), self.settings)
         share = self._share(tick, arm)
-        if (share < MIN_SHARE).any():
-            left = np.flatnonzero(share >= MIN_SHARE)
-            self.learn_at(tick[left], x[left], arm[left], reward[left], weight[left])
-            return
+        left = share >= MIN_SHARE
+        if not left.all():
+            x, arm, reward, weight, share = (v[left] for v in (x, arm, reward, weight, share))
         self.count_left(arm, share)
         self.learn(x, arm, reward, share * weight)
 

@@ -214,8 +214,7 @@ class Separate:
     """The features of columns each alone: those of numbers, then those of levels.
 
     named: whether the columns have names; the columns of an array are numbered. features: the
-    names, all different. uses: the columns that each uses. spans_constant: whether some features
-    sum to 1 in every row, those of all levels of a column.
+    names, all different. uses: the columns that each uses.
     """
 
     def __init__(self, columns: Sequence[Used], named: bool) -> None:
@@ -230,7 +229,6 @@ class Separate:
         self.features = unique([*(label[j] for j in numbers), *(name for _, _, name in levels)])
         self._places = [*numbers, *(j for j, _, _ in levels)]
         self.uses = tuple(frozenset({columns[j].name}) for j in self._places)
-        self.spans_constant = any(code == 0 for _, code, _ in levels)
         self._gaps = np.array([one.gap for one in columns])
         self._mean = np.array([one.mean for one in numbers.values()])
         self._scale = np.array([one.scale for one in numbers.values()])

@@ -149,12 +149,6 @@ class Encoder:
         names = self.design.features
         return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
 
-    @cached_property
-    def spans_constant(self) -> bool:
-        """Whether there is a constant, or a column of which each level has a feature: these sum to
-        1 in every row."""
-        return self.constant or self.design.spans_constant
-
     def transform(self, x: object) -> np.ndarray:
         """Return contexts (n, d), float64, or (1, d) for one row.
 

@@ -52,7 +52,7 @@ class Formula:
 
     columns: those that it uses. products: for each feature the factors that are multiplied, with
     the name of their part. features: the names. uses: the columns of each. constant: whether the
-    text names the constant term. spans_constant: whether some features sum to 1 in every row.
+    text names the constant term.
     """
 
     text: str
@@ -63,7 +63,6 @@ class Formula:
     features: tuple[str, ...]
     uses: tuple[frozenset[Name], ...]
     constant: bool
-    spans_constant: bool
 
     def encoded(self, codes: np.ndarray) -> np.ndarray:
         """Return features (n, d) of the codes (n, c) of the columns."""
@@ -128,7 +127,6 @@ def formula_of(
     names = []
     uses = []
     products = []
-    spans_constant = False
     for found in _design(terms, factors, row):
         chosen = [(int(k), reduced, part) for k, reduced, part in PART.findall(found)]
         if not chosen:  # the constant
@@ -136,15 +134,13 @@ def formula_of(
         names.append(":".join(_label(factors[k], [*parts[k]], *one) for k, *one in chosen))
         uses.append(frozenset[Name]().union(*(factors[k].columns for k, *_ in chosen)))
         products.append(tuple((k, part) for k, _, part in chosen))
-        spans_constant |= all(factors[k].levels and not reduced for k, reduced, _ in chosen)
     if not names:
         raise ValueError(f"the formula {text!r} has no feature")
     written = _parsed(skeleton, implied=False)
     constant = any([one.expr for one in term.factors] == ["1"] for term in written)
     return Formula(
-        text, columns, state, factors, tuple(products), unique(names), tuple(uses), constant,
-        spans_constant,
-    )  # fmt: skip
+        text, columns, state, factors, tuple(products), unique(names), tuple(uses), constant
+    )
 
 
 # ---- the text ------------------------------------------------------------------------------------
