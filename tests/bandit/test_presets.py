@@ -113,7 +113,9 @@ def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
 
 @pytest.mark.parametrize("name", ["LinTS", "LinUCB", "LinGreedy", "BLTS", "ForestTS", "ForestUCB"])
 def test_a_floor_is_refused_because_it_may_mean_a_variance_or_a_probability(name):
-    with pytest.raises(TypeError, match=rf"^{name} has no setting 'floor'; .*min_probability"):
+    now = "variance_floor" if name.startswith("Forest") else "min_variance"
+    match = rf"^{name} has no setting 'floor'; it is now '{now}'; .*min_probability"
+    with pytest.raises(TypeError, match=match):
         getattr(bb, name)(2, 1, floor=0.05)
     model = bb.Forest if name.startswith("Forest") else bb.Ridge
     with pytest.raises(TypeError, match="'floor'"):

@@ -17,6 +17,7 @@ from bayesbandit.weighting.propensity import InversePropensity
 # What explains settings, after the model.
 EXPLAINED_BY = (InversePropensity, EpsilonGreedy, Scaled, Floored, Bandit)
 OF_BANDITS = inspect.signature(Bandit).parameters
+OLD_NAMES = {"floor": ("min_variance", "variance_floor")}  # and those that they have now
 SETTING_EXPLANATION = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
 
 
@@ -47,8 +48,10 @@ def preset[**P](
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
             for setting in settings:
                 if setting not in keywords:
-                    close = get_close_matches(setting, keywords, n=1)
+                    now = [name for name in OLD_NAMES.get(setting, ()) if name in keywords]
+                    close = now or get_close_matches(setting, keywords, n=1)
                     hint = f"did you mean {close[0]!r}? " if close else ""
+                    hint = f"it is now {now[0]!r}; " if now else hint
                     raise TypeError(
                         f"{make.__name__} has no setting {setting!r}; {hint}there are "
                         f"{', '.join(keywords)}"
