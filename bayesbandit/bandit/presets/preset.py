@@ -48,10 +48,10 @@ def preset[**P](
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
             for setting in settings:
                 if setting not in keywords:
-                    now = [name for name in OLD_NAMES.get(setting, ()) if name in keywords]
-                    close = now or get_close_matches(setting, keywords, n=1)
+                    close = get_close_matches(setting, keywords, n=1)
                     hint = f"did you mean {close[0]!r}? " if close else ""
-                    hint = f"it is now {now[0]!r}; " if now else hint
+                    for name in keywords.keys() & OLD_NAMES.get(setting, ()):
+                        hint = f"it is now {name!r}; "
                     raise TypeError(
                         f"{make.__name__} has no setting {setting!r}; {hint}there are "
                         f"{', '.join(keywords)}"
