@@ -1,5 +1,6 @@
 """The gallery: models by name, by path, from one's own folder."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -66,6 +67,22 @@ def test_a_model_has_the_title_and_the_name_of_its_file(folder):
     write(folder / "mine.py", MINE.format(name="mine"))
     assert bb.list_models() == {"mine": "My own ridge."}
     assert bb.load_model("mine") is bb.load_model(folder / "mine.py")
+
+
+def test_finds_own_folders_first(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, name in ((first, "mine"), (second, "mine"), (first, "ridge")):
+        folder.mkdir(exist_ok=True)
+        write(folder / f"{name}.py", MINE.format(name=f"{name}_of_{folder.name}"))
+    monkeypatch.setenv(gallery.MODELS_VARIABLE, os.pathsep.join([str(first), str(second)]))
+    assert bb.load_model("mine").name == "mine_of_first"
+    assert bb.load_model("ridge").name == "ridge_of_first"
+    assert {"mine", "ridge", "logistic"} <= set(bb.list_models())
+    assert "ridge" not in gallery.known_engines()
+    assert gallery.known_engines()["logistic"] == "gibbs"
+    monkeypatch.setenv(gallery.MODELS_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=r"BAYESBANDIT_MODELS names .*nowhere"):
+        bb.list_models()
 
 
 def test_a_changed_file_is_read_again(tmp_path):

@@ -59,11 +59,12 @@ def models() -> None:
     """
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import LISTED_ENGINES, list_models
+    from bayesbandit.declaring.gallery import known_engines, list_models
 
     with clear_errors():
+        engines = known_engines()
         rows = [
-            {"model": name, "title": title, "engine": LISTED_ENGINES.get(name, "")}
+            {"model": name, "title": title, "engine": engines.get(name, "")}
             for name, title in list_models().items()
         ]
     show(pd.DataFrame(rows), "Declared reward models")

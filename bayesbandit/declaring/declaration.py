@@ -53,12 +53,12 @@ class Declaration:
         from bayesbandit.declaring.priors import checked, dims_of
 
         _check_declaration(self.function, self.priors)
-        own = {str(dim): tuple(labels) for dim, labels in (self.coords or {}).items()}
-        if taken := [dim for dim in own if dim in (*_NAMES, "arm")]:
+        coords = {str(dim): tuple(labels) for dim, labels in (self.coords or {}).items()}
+        if taken := [dim for dim in coords if dim in (*_NAMES, "arm")]:
             raise ValueError(f"coords of {self.name}: {_reserved(taken[0])}")
-        object.__setattr__(self, "coords", MappingProxyType(own))
+        object.__setattr__(self, "coords", MappingProxyType(coords))
         allowed = ("feature", "arm", "row") if self.takes_arm else ("feature", "row")
-        allowed = (*allowed, *own)
+        allowed = (*allowed, *coords)
         dims = {name: dims_of(prior) for name, prior in self.priors.items()} | dict(self.dims or {})
         priors = {
             name: checked(prior, f"prior {name!r} of {self.name}", dims[name], allowed)
@@ -203,9 +203,9 @@ class Declaration:
 
         from bayesbandit.declaring.priors import variable
 
-        own = self.coords or {}
-        pm.modelcontext(None).add_coords(own)
-        coords = {**coords, **own}
+        declared = self.coords or {}
+        pm.modelcontext(None).add_coords(declared)
+        coords = {**coords, **declared}
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
         lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
         for name, prior in self.priors.items():

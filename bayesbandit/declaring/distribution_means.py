@@ -72,8 +72,8 @@ def _mean(rv: Any) -> Any:
 
 def _is_at_most_one(parameter: TensorVariable) -> bool:
     """Return whether a parameter is constant, and somewhere at most 1."""
-    known = all(isinstance(v, Constant) for v in graph_inputs([parameter]))
-    return known and bool((parameter.eval(mode="FAST_COMPILE") <= 1.0).any())
+    is_constant = all(isinstance(v, Constant) for v in graph_inputs([parameter]))
+    return is_constant and bool((parameter.eval(mode="FAST_COMPILE") <= 1.0).any())
 
 
 def _mean_of_mixture(weights: Any, *components: Any) -> Any:

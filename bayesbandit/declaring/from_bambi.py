@@ -111,14 +111,14 @@ def built(
 
 def parts(model: bambi.Model) -> Iterator[Part]:
     """Return the arrays that depend on rows."""
-    for known in model.conditional_parameters.values():
-        for name, term in known.offset_terms.items():
-            of = known.design.common.terms[term.term.name]
+    for component in model.conditional_parameters.values():
+        for name, term in component.offset_terms.items():
+            of = component.design.common.terms[term.term.name]
             yield Part(name, np.squeeze(term.data), of.eval_new_data)
-        if known.common_terms:
-            yield _common(model, known)
-        for name, term in known.group_specific_terms.items():
-            of = known.design.group.terms[term.term.name]
+        if component.common_terms:
+            yield _common(model, component)
+        for name, term in component.group_specific_terms.items():
+            of = component.design.group.terms[term.term.name]
 
             def index(frame: pd.DataFrame, factor: Any = of.factor) -> np.ndarray:
                 return np.asarray(factor.eval_new_data(frame)).argmax(axis=1)
@@ -155,10 +155,10 @@ def encoder_of(model: bambi.Model, arm: str) -> Encoder | None:
     terms: dict[str, None] = {}
     for component in model.conditional_parameters.values():
         common, group = component.design.common, component.design.group
-        found = [] if common is None else list(common.terms.values())
+        components = [] if common is None else list(common.terms.values())
         for term in () if group is None else group.terms.values():
-            found += [term.expr, term.factor]
-        for term in found:
+            components += [term.expr, term.factor]
+        for term in components:
             factors = [_spelled(f.name) for f in getattr(term, "components", ()) if f.name != arm]
             if factors:
                 terms[":".join(factors)] = None
@@ -184,7 +184,7 @@ def affine_parts(
     frame = _rows(model, arm, arms, 2 * half)
     x = np.zeros((len(frame), 0)) if encoder is None else encoder.transform(frame)
     z = np.column_stack([np.ones(len(x)), x]).reshape(len(arms), 2 * half, d + 1)
-    found: list[tuple[Part, np.ndarray, Callable[..., Any]]] = []
+    functions: list[tuple[Part, np.ndarray, Callable[..., Any]]] = []
     for part in parts(model):
         y = np.asarray(part.design(frame), dtype=float).reshape(*z.shape[:2], -1)
         w = np.stack([_solved(a, b) for a, b in zip(z[:, :half], y[:, :half], strict=True)])
@@ -194,14 +194,16 @@ def affine_parts(
                 f"{part.name}: not linear in the features {features}; give an encoder with "
                 'features that it is linear in, as bb.Encoder.formula("~ …", data)'
             )
-        for other, its, _ in found:
-            if np.array_equal(other.array, part.array) and not np.array_equal(its, w):
+        for other, weights, _ in functions:
+            if np.array_equal(other.array, part.array) and not np.array_equal(weights, w):
                 raise ValueError(
                     f"{other.name} and {part.name} are equal in all rows of the data, and differ "
                     "in others: leave one out, or give data in which they differ"
                 )
-        found.append((part, w, _affine(w[:, :1], w[:, 1:], np.asarray(part.array), int(y.max()))))
-    return [(part.array, function) for part, _, function in found]
+        functions.append(
+            (part, w, _affine(w[:, :1], w[:, 1:], np.asarray(part.array), int(y.max())))
+        )
+    return [(part.array, function) for part, _, function in functions]
 
 
 def _rows(model: bambi.Model, arm: str, arms: Sequence[Any], n: int) -> pd.DataFrame:
@@ -240,7 +242,7 @@ def levels_of(model: bambi.Model, arm: str, arms: Sequence[Any] | None) -> tuple
         return None
     column = model.data[arm]
     levels = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.unique())
-    given = tuple(levels if arms is None else arms)
-    if unknown := [one for one in given if one not in set(column)]:
+    names = tuple(levels if arms is None else arms)
+    if unknown := [one for one in names if one not in set(column)]:
         raise ValueError(f"arms must be values of {arm!r} ({levels}); got {unknown[0]!r}")
-    return given
+    return names

@@ -57,8 +57,10 @@ class Handover:
         self.reward = _observed(model, reward)
         self.mean = self._variable(mean)
         if arm_dim is not None and arm_dim not in model.coords:
-            known = ", ".join(map(repr, model.coords)) or "none"
-            raise ValueError(f"arm_dim must be a dimension of the model ({known}); got {arm_dim!r}")
+            listed = ", ".join(map(repr, model.coords)) or "none"
+            raise ValueError(
+                f"arm_dim must be a dimension of the model ({listed}); got {arm_dim!r}"
+            )
         self.n = int(np.shape(_value(model.rvs_to_values[self.reward]))[0])
         self.swaps: dict[Variable, Callable[..., Any]] = {}
         for what, by in rows.items() if isinstance(rows, Mapping) else rows:
@@ -95,14 +97,14 @@ class Handover:
         """Return the data container of this name, or the constants that are this array."""
         if isinstance(what, str):
             if what not in self.model.named_vars:
-                known = ", ".join(repr(str(v.name)) for v in self.model.data_vars) or "none"
-                raise ValueError(f"rows must name data of the model ({known}); got {what!r}")
+                listed = ", ".join(repr(str(v.name)) for v in self.model.data_vars) or "none"
+                raise ValueError(f"rows must name data of the model ({listed}); got {what!r}")
             return [self.model[what]]
         array = np.asarray(what)
-        found = [v for v in self._constants() if np.array_equal(v.data, array)]
-        if not found:
+        matches = [v for v in self._constants() if np.array_equal(v.data, array)]
+        if not matches:
             raise ValueError(f"the model has no constant array that equals {_beginning(array)}")
-        return found
+        return matches
 
     def _constants(self) -> list[Any]:
         """Return the constant arrays behind the variables of the model."""
@@ -144,16 +146,16 @@ class Handover:
         from pymc.distributions.shape_utils import change_dist_size
 
         model = self.model
-        here = pm.modelcontext(None)
-        given = {"x": x, "arm": arm, "weight": weight, "reward": reward}
+        built = pm.modelcontext(None)
+        roles = {"x": x, "arm": arm, "weight": weight, "reward": reward}
         n = reward.shape[0]
-        done = self._lengths(here, n)
-        made: dict[Variable, Any] = {}
+        done = self._lengths(built, n)
+        replaced: dict[Variable, Any] = {}
         for v, of in self.swaps.items():
-            new = of(**{role: given[role] for role in _roles(of)})
-            made[v] = pt.cast(pt.as_tensor_variable(new), v.type.dtype)
-        part = made.pop(self.reward, None)  # of the rewards, where the model observes no more
-        done |= made
+            new = of(**{role: roles[role] for role in _roles(of)})
+            replaced[v] = pt.cast(pt.as_tensor_variable(new), v.type.dtype)
+        part = replaced.pop(self.reward, None)  # of the rewards, where the model observes no more
+        done |= replaced
         for v in model.data_vars:
             done.setdefault(v, pt.constant(_value(v)))
         for rv in model.basic_RVs:
@@ -164,7 +166,7 @@ class Handover:
             name = _renamed(str(rv.name))
             dims = self._dims(str(rv.name))
             if rv in model.free_RVs:
-                done[rv] = here.register_rv(
+                done[rv] = built.register_rv(
                     new,
                     name,
                     dims=dims,
@@ -181,7 +183,7 @@ class Handover:
             if rv is self.reward and self.weighted:
                 done[rv] = pm.Potential(name, weight * pm.logp(new, reward), dims="row")
             else:
-                done[rv] = here.register_rv(new, name, observed=observed, dims=dims)
+                done[rv] = built.register_rv(new, name, observed=observed, dims=dims)
         for potential in model.potentials:
             name = str(potential.name)
             new = _rebuilt(potential, done)
@@ -193,16 +195,16 @@ class Handover:
         mean = _rebuilt(self.mean, done)
         return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
 
-    def _lengths(self, here: pm.Model, n: Any) -> dict[Variable, Any]:
+    def _lengths(self, built: pm.Model, n: Any) -> dict[Variable, Any]:
         """Return the lengths of the dimensions; add those that the current model lacks."""
         lengths: dict[Variable, Any] = {}
         for dim, length in self.model.dim_lengths.items():
             if dim in self.row_dims:
                 lengths[length] = n
             elif dim == self.arm_dim:
-                lengths[length] = here.dim_lengths["arm"]
-            elif (name := _renamed(dim)) not in here.coords:
-                here.add_coord(name, self.model.coords[dim], length=int(_value(length)))
+                lengths[length] = built.dim_lengths["arm"]
+            elif (name := _renamed(dim)) not in built.coords:
+                built.add_coord(name, self.model.coords[dim], length=int(_value(length)))
         return lengths
 
     def _dims(self, name: str) -> tuple[str | None, ...] | None:
@@ -210,8 +212,8 @@ class Handover:
         dims = self.model.named_vars_to_dims.get(name)
         if dims is None:
             return None
-        own = {self.arm_dim: "arm"} | dict.fromkeys(self.row_dims, "row")
-        return tuple(None if d is None else own.get(d, _renamed(d)) for d in dims)
+        renamed = {self.arm_dim: "arm"} | dict.fromkeys(self.row_dims, "row")
+        return tuple(None if d is None else renamed.get(d, _renamed(d)) for d in dims)
 
 
 def declaration(handover: Handover, name: str) -> Callable[..., Any]:
@@ -240,8 +242,8 @@ def _rebuilt(graph: Variable, done: Mapping[Variable, Any]) -> Any:
         if isinstance(node.op, SpecifyShape):  # it would want as many rows as the model had
             new[node.outputs[0]] = inputs[0]
             continue
-        made = node.op.make_node(*inputs)
-        new.update(zip(node.outputs, made.outputs, strict=True))
+        copied = node.op.make_node(*inputs)
+        new.update(zip(node.outputs, copied.outputs, strict=True))
     return new.get(graph, graph)
 
 
@@ -251,8 +253,8 @@ def _observed(model: pm.Model, reward: str | None) -> Variable:
     if reward is None and len(names) == 1:
         [reward] = names
     if reward not in names:
-        known = ", ".join(map(repr, names)) or "none"
-        raise ValueError(f"reward must name an observed variable ({known}); got {reward!r}")
+        listed = ", ".join(map(repr, names)) or "none"
+        raise ValueError(f"reward must name an observed variable ({listed}); got {reward!r}")
     return model[reward]
 
 
@@ -268,8 +270,8 @@ def _function(by: Any, columns: Sequence[str] | None) -> Callable[..., Any]:
         return by
     if isinstance(by, str):
         if columns is None or by not in columns:
-            known = "none: give encoder=" if columns is None else ", ".join(map(repr, columns))
-            raise ValueError(f"a column must be one of the encoder's ({known}); got {by!r}")
+            listed = "none: give encoder=" if columns is None else ", ".join(map(repr, columns))
+            raise ValueError(f"a column must be one of the encoder's ({listed}); got {by!r}")
         by = list(columns).index(by)
     at = integer(by, "a column in rows", least=0)
     return lambda x: x[:, at]

@@ -1,8 +1,9 @@
 """The gallery, which finds declared reward models by name or by path.
 
-A name is that of a file of models/, in the wheel or in a checkout, which declares the model of this
-name, or of an entry point `bayesbandit.models` of an installed package. Listing reads the files and
-does not run them.
+A name is that of a file which declares the model of this name: in a folder that the environment
+variable BAYESBANDIT_MODELS names, or in models/, of the wheel or a checkout. Or it is that of an
+entry point `bayesbandit.models` of an installed package. Listing reads the files and does not run
+them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused
 
+MODELS_VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
 # of the gallery's own models: to find them, as `plan` does (tests/models), takes seconds
 LISTED_ENGINES = {
@@ -47,9 +49,22 @@ def own_folder() -> Path:
     return wheel if wheel.is_dir() else _HERE.parent / "models"
 
 
-def _own() -> dict[str, Path]:
-    """Return the files of the gallery's own models, by name."""
-    return {path.stem: path for path in sorted(own_folder().glob("*.py"))}
+def _files() -> dict[str, Path]:
+    """Return the files of models by name: those of the first folder that has the name."""
+    named = os.environ.get(MODELS_VARIABLE, "").split(os.pathsep)
+    folders = [Path(folder).expanduser() for folder in named if folder]
+    for folder in folders:
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{MODELS_VARIABLE} names {folder}, which is not a folder")
+    every = [own_folder(), *reversed(folders)]
+    return {path.stem: path for folder in every for path in sorted(folder.glob("*.py"))}
+
+
+def known_engines() -> dict[str, str]:
+    """Return the engines of the gallery's own models by name, without those that others hide."""
+    files = _files()
+    own = own_folder()
+    return {k: v for k, v in LISTED_ENGINES.items() if files.get(k) == own / f"{k}.py"}
 
 
 def register(model: Declaration) -> None:
@@ -71,7 +86,7 @@ def list_models() -> dict[str, str]:
         name: f"from {' and '.join(point.value for point in points)}"
         for name, points in plugins("models").items()
     }
-    for name, path in _own().items():
+    for name, path in _files().items():
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         titles[name] = text.partition("\n")[0]
     return dict(sorted(titles.items()))
@@ -90,10 +105,10 @@ def load(name: str | os.PathLike[str]) -> Declaration:
         return model
     if os.path.isdir(text) or Path(text).name != text:
         raise FileNotFoundError(f"{text} is not a model's file; give FILE.py or FILE.py:NAME")
-    own = _own()
-    if text in own:
-        hides("models", text, own[text])
-        return _one(own[text], None)
+    files = _files()
+    if text in files:
+        hides("models", text, files[text])
+        return _one(files[text], None)
     if text not in plugins("models"):
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
     offered = plugin("models", text)

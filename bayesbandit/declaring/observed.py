@@ -44,10 +44,10 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
                 f"{declared}: {v.name!r} has {len(value.data)} observed values of its own, "
                 f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"
             )
-    for name, made in made_whole(model):
-        plain = made is model[DATA_NAMES["reward"]]
-        whole = reward if plain else made.eval(mode="FAST_COMPILE")
-        check_whole(repr(name), reward, np.asarray(whole))
+    for name, cast in made_whole(model):
+        plain = cast is model[DATA_NAMES["reward"]]
+        rounded = reward if plain else cast.eval(mode="FAST_COMPILE")
+        check_whole(repr(name), reward, np.asarray(rounded))
 
 
 def check_trees(model: pm.Model, declared: str) -> None:
@@ -97,22 +97,22 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
             if node is None or not isinstance(node.op, Elemwise):
                 continue
             if isinstance(node.op.scalar_op, Cast) and np.dtype(u.type.dtype).kind in "iu":
-                [given] = node.inputs
-                if np.dtype(given.type.dtype).kind == "f" and reward in ancestors([given]):
-                    yield str(v.name), given
+                [source] = node.inputs
+                if np.dtype(source.type.dtype).kind == "f" and reward in ancestors([source]):
+                    yield str(v.name), source
 
 
-def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
+def check_whole(name: str, reward: np.ndarray, rounded: np.ndarray) -> None:
     """Raise ValueError if values made from rewards (n,) are not whole numbers.
 
     A cast to integers would silently cut off their fractions.
     """
-    made = np.broadcast_to(made, reward.shape)
-    broken = np.flatnonzero(made != np.floor(made))
+    rounded = np.broadcast_to(rounded, reward.shape)
+    broken = np.flatnonzero(rounded != np.floor(rounded))
     if not broken.size:
         return
     r = reward[broken[0]]
-    value = made[broken[0]]
+    value = rounded[broken[0]]
     if r == value:
         raise ValueError(f"{name} takes whole numbers; got a reward of {r:g}")
     advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""

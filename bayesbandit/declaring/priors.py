@@ -45,8 +45,8 @@ def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[s
                 f"pm.modelcontext(None).add_coord({unknown[0]!r}, …), and then "
                 f"bb.Prior(…, dims={unknown[0]!r}).create_variable(name)"
             )
-        given = [pair for one in _factories(value) for pair in _parameters(one).items()]
-        for name, number in given:
+        parameters = [pair for one in _factories(value) for pair in _parameters(one).items()]
+        for name, number in parameters:
             if not isinstance(number, Real | np.number | np.ndarray):
                 continue
             numbers = floats(number, f"{name} of {what}")
@@ -97,11 +97,11 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
     Numbers and arrays are broadcast to `dims`, the declared dimensions. lengths: by dimension.
     """
     if isinstance(value, VariableFactory):
-        made = deepcopy(value).create_variable(name)  # a factory stores the variables it creates
-        node = made.owner
+        created = deepcopy(value).create_variable(name)  # a factory stores the variables it creates
+        node = created.owner
         if node is not None and isinstance(node.op, RandomVariable) and node.op.ndim_supp == 0:
             _check_lengths(name, value, lengths)
-        return made
+        return created
     shape = [lengths[d] for d in dims]
     if "row" in dims:
         return pt.alloc(np.asarray(value), *shape)

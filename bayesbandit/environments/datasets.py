@@ -88,15 +88,15 @@ def openml(
 
     by_name = not str(name_or_id).isdecimal()
     key = {"name": name_or_id} if by_name else {"data_id": int(name_or_id)}
-    asked = f"OpenML data set {name_or_id!r}"
+    what = f"OpenML data set {name_or_id!r}"
     try:
         loaded = fetch_openml(**key, as_frame="auto")
     except (OSError, HTTPException) as error:
-        raise ConnectionError(f"{asked} could not be fetched: {error}") from error
+        raise ConnectionError(f"{what} could not be fetched: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{asked}: {error}") from error
+        raise ValueError(f"{what}: {error}") from error
     if np.ndim(loaded.target) != 1:
-        raise ValueError(f"{asked} does not have one target column; use from_frame")
+        raise ValueError(f"{what} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
     x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
@@ -123,11 +123,11 @@ def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tu
 
     Whole numbers that pandas stored as floats because of missing labels become integers again.
     """
-    known = np.asarray(y.notna())
-    if known.all():
+    has_label = np.asarray(y.notna())
+    if has_label.all():
         return x, y
     warnings.warn(
-        f"{name}: dropped {np.sum(~known)} of {len(known)} rows, which have no label",
+        f"{name}: dropped {np.sum(~has_label)} of {len(has_label)} rows, which have no label",
         skip_file_prefixes=(str(Path(__file__).parent),),
     )
-    return x[known], y[known].convert_dtypes()
+    return x[has_label], y[has_label].convert_dtypes()

@@ -19,9 +19,9 @@ def shown(address: str) -> str:
 
     Where it is not clear which part is the host, return the kind alone: the rest may be a password.
     """
-    scheme, _, rest = address.partition("://")
+    scheme, _, path = address.partition("://")
     kind = scheme.partition("+")[0]
-    place, _, query = rest.partition("?")
+    place, _, query = path.partition("?")
     if kind == "sqlite":
         return f"{kind}://{place if place.startswith('/') else '…'}"
     host_and_name = place.rpartition("@")[2]
@@ -34,9 +34,9 @@ def shown(address: str) -> str:
 def hidden(text: str, secrets: Iterable[str] = ()) -> str:
     """Return a text without passwords: addresses of databases in it as `shown`, secrets as ***."""
 
-    def hide(found: re.Match[str]) -> str:
-        address = found[0]
-        kind = found[0].partition(":")[0].partition("+")[0]
+    def hide(match: re.Match[str]) -> str:
+        address = match[0]
+        kind = match[0].partition(":")[0].partition("+")[0]
         if kind.lower() not in OF_DATABASES and "@" not in address:
             return address
         return shown(address) if "://" in address else f"{kind}:/…"
@@ -53,14 +53,14 @@ def without_secrets[E: BaseException](error: E, secrets: Iterable[str] = ()) -> 
     Python keeps the errors behind one (`__context__`) also where it does not print them.
     """
     secrets = [*secrets]
-    found = set[int]()
-    rest: list[BaseException] = [error]
-    while rest:
-        one: Any = rest.pop()
-        if id(one) in found:
+    seen = set[int]()
+    waiting: list[BaseException] = [error]
+    while waiting:
+        one: Any = waiting.pop()
+        if id(one) in seen:
             continue
-        found.add(id(one))
+        seen.add(id(one))
         one.args = tuple(hidden(a, secrets) if isinstance(a, str) else a for a in one.args)
         behind = one.__cause__, one.__context__, getattr(one, "orig", None)
-        rest += [other for other in behind if isinstance(other, BaseException)]
+        waiting += [other for other in behind if isinstance(other, BaseException)]
     return error

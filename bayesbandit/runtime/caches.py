@@ -36,8 +36,8 @@ def settle() -> None:
     flags = os.environ.get("PYTENSOR_FLAGS", "")
     stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
     if stuck and (folder := temporary()) is not None:
-        own = f"base_compiledir={folder / 'pytensor'}"
-        os.environ["PYTENSOR_FLAGS"] = f"{flags},{own}" if flags else own
+        flag = f"base_compiledir={folder / 'pytensor'}"
+        os.environ["PYTENSOR_FLAGS"] = f"{flags},{flag}" if flags else flag
 
 
 def is_writable(folder: Path) -> bool:
@@ -58,13 +58,13 @@ def temporary() -> Path | None:
     try:
         folder = Path(tempfile.gettempdir()) / f"bayesbandit-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
     private = os.name != "posix" or (
-        found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) & 0o077 == 0
+        status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077 == 0
     )
-    return folder if private and stat.S_ISDIR(found.st_mode) and is_writable(folder) else None
+    return folder if private and stat.S_ISDIR(status.st_mode) and is_writable(folder) else None
 
 
 def take_turns() -> None:
@@ -100,9 +100,9 @@ def add_place() -> None:
             folder = place_of(function, Path(file), subfolder)
             if folder is None:
                 return None
-            found = cls(function, file)
-            found._cache_path = str(folder)
-            return found
+            locator = cls(function, file)
+            locator._cache_path = str(folder)
+            return locator
 
         def ensure_cache_path(self) -> None:
             """Make the folder, unless it is there and is only read."""
@@ -128,8 +128,8 @@ def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:
     if (private := temporary()) is not None:
         folders.append(private / "numba" / subfolder)
     for folder in folders:
-        there = any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
-        if there or is_writable(folder):
+        has_code = any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
+        if has_code or is_writable(folder):
             return folder
     return None
 

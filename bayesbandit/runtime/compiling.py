@@ -122,14 +122,14 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 @cache
 def switches(kernel: Kernel) -> frozenset[str]:
     """Return the names of the constants that are True in a kernel, or in those that it calls."""
-    found = set()
+    names = set()
     for name in kernel.py_func.__code__.co_names:
         value = kernel.py_func.__globals__.get(name)
         if value is True:
-            found.add(name)
+            names.add(name)
         elif isinstance(value, CPUDispatcher):
-            found |= switches(value)
-    return frozenset(found)
+            names |= switches(value)
+    return frozenset(names)
 
 
 def without(kernel: Any, *names: str) -> Any:

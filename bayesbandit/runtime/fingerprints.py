@@ -39,8 +39,8 @@ def fingerprint(*values: object) -> str:
     walk = _Walk(values)
     if not walk.homes:
         return ""
-    said = [user_modules.says(name) for name in sorted(walk.homes)]
-    return hashlib.sha256(repr((walk.found, said)).encode()).hexdigest()[:16]
+    texts = [user_modules.says(name) for name in sorted(walk.homes)]
+    return hashlib.sha256(repr((walk.found, texts)).encode()).hexdigest()[:16]
 
 
 def texts(*values: object) -> dict[str, str]:

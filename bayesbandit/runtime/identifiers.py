@@ -16,16 +16,16 @@ BYTES = 16
 
 def new_ids(n: int) -> np.ndarray:
     """Return the bytes (n, 16) of n new identifiers, in ascending order."""
-    made = np.frombuffer(os.urandom(BYTES * n), dtype=np.uint8).reshape(n, BYTES).copy()
-    made[:, :6] = np.frombuffer((time.time_ns() // 1_000_000).to_bytes(6), dtype=np.uint8)
-    made[:, 6] = 0x70 | made[:, 6] & 0x0F  # the version
-    made[:, 8] = 0x80 | made[:, 8] & 0x3F  # the variant
+    ids = np.frombuffer(os.urandom(BYTES * n), dtype=np.uint8).reshape(n, BYTES).copy()
+    ids[:, :6] = np.frombuffer((time.time_ns() // 1_000_000).to_bytes(6), dtype=np.uint8)
+    ids[:, 6] = 0x70 | ids[:, 6] & 0x0F  # the version
+    ids[:, 8] = 0x80 | ids[:, 8] & 0x3F  # the variant
     if n == 1:
-        return made
-    first, last = made.view(">u8").T
-    return made[np.lexsort((last, first))]
+        return ids
+    first, last = ids.view(">u8").T
+    return ids[np.lexsort((last, first))]
 
 
-def id_text(made: np.ndarray) -> str:
+def id_text(ids: np.ndarray) -> str:
     """Return an identifier (16,) as text."""
-    return str(UUID(bytes=made.tobytes()))
+    return str(UUID(bytes=ids.tobytes()))

@@ -57,11 +57,11 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
     kind: models, studies, players or savable. A name has several entries if several packages offer
     it.
     """
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
-        found.setdefault(point.name, []).append(point)
-    return found
+        by_name.setdefault(point.name, []).append(point)
+    return by_name
 
 
 def plugin(kind: str, name: str) -> object:
@@ -98,11 +98,11 @@ def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
     return TypeError(f"{name!r}, offered by {by}, must be {wanted}; it is {offered!r}")
 
 
-def hides(kind: str, name: str, found: object) -> None:
+def hides(kind: str, name: str, thing: object) -> None:
     """Warn that an object found under a name hides what packages offer under it."""
     if points := plugins(kind).get(name):
         by = " and ".join(map(offer, points))
-        warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
+        warnings.warn(f"{name} is {thing}; that of {by} is hidden by it", stacklevel=3)
 
 
 def offer(point: EntryPoint) -> str:

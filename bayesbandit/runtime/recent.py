@@ -20,13 +20,13 @@ class Cache[T]:
 
     def keep(self, key: Hashable, thing: T) -> None:
         """Keep a thing, and drop the oldest ones for which there is no room."""
-        kept = self._things
-        kept.pop(key, None)
-        kept[key] = thing
-        while len(kept) > 1 and (
-            len(kept) > self.most or sum(map(self.size, kept.values())) > self.room
+        things = self._things
+        things.pop(key, None)
+        things[key] = thing
+        while len(things) > 1 and (
+            len(things) > self.most or sum(map(self.size, things.values())) > self.room
         ):
-            del kept[next(iter(kept))]
+            del things[next(iter(things))]
 
     def clear(self) -> None:
         """Forget all."""

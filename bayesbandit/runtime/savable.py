@@ -50,9 +50,9 @@ def kind_of(name: str) -> type | None:
     module that imports the class).
     """
     if name not in KINDS:
-        own = name.rpartition(":")[2]
+        short_name = name.rpartition(":")[2]
         for points in plugins("savable").values():
             for point in points:
-                if own in (point.name, point.attr):
+                if short_name in (point.name, point.attr):
                     loaded(point, "savable")
     return KINDS.get(name)

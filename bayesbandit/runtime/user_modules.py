@@ -35,8 +35,8 @@ def installed(module: str) -> bool:
     if file is None:
         return top in sys.stdlib_module_names
     paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
-    found = Path(file).resolve()
-    return bool(SHARED & set(found.parts)) or any(p in paths for p in found.parents)
+    path = Path(file).resolve()
+    return bool(SHARED & set(path.parts)) or any(p in paths for p in path.parents)
 
 
 def place(error: Exception) -> str:
@@ -44,20 +44,22 @@ def place(error: Exception) -> str:
 
     It is "" if the user's code took no part.
     """
-    own = [
+    folders = [
         f" (line {line} of {frame.f_code.co_filename})"
         for frame, line in walk_tb(error.__traceback__)
         if not installed(frame.f_globals.get("__name__", ""))
     ]
-    return own[-1] if own else ""
+    return folders[-1] if folders else ""
 
 
 def packages(names: Iterable[str]) -> list[str]:
     """Return names and versions of the installed packages of these modules, without the toolkit and
     Python."""
     tops = {n.partition(".")[0] for n in names if installed(n)} - {"bayesbandit"}
-    found = {d for top in tops - sys.stdlib_module_names for d in _distributions().get(top, [])}
-    return [f"{name} {version(name)}" for name in sorted(found)]
+    distributions = {
+        d for top in tops - sys.stdlib_module_names for d in _distributions().get(top, [])
+    }
+    return [f"{name} {version(name)}" for name in sorted(distributions)]
 
 
 @cache

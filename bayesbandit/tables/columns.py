@@ -44,8 +44,8 @@ def mapped(values: pd.Series, function: Callable[[Any], Any], dtype: type) -> np
     is_mixed = values.dtype == object and pd.api.types.infer_dtype(values) != "string"
     if is_mixed or is_arrow_category(values):  # pandas 3.1 cannot factorise one with gaps
         return np.array([function(value) for value in values.tolist()], dtype=dtype)
-    places, found = pd.factorize(values)
-    each = [*map(function, found), function(None)]  # the last is that of −1
+    places, levels = pd.factorize(values)
+    each = [*map(function, levels), function(None)]  # the last is that of −1
     return np.array(each, dtype=dtype)[places]
 
 
@@ -112,8 +112,8 @@ class Date(Number):
         return float(self.codes([value])[0])
 
     def codes(self, values: pd.Series | list[Any]) -> np.ndarray:
-        found = datetimes(values, f"column {self.name!r} holds dates")
-        return (found - np.datetime64(self.origin, "us")) / DAY
+        dates = datetimes(values, f"column {self.name!r} holds dates")
+        return (dates - np.datetime64(self.origin, "us")) / DAY
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,8 @@ class Encoder:
         missing or unknown column raises ValueError; a column that the fit left out is ignored.
         """
         one_of(constant, "constant", (True, False))
-        encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
-        fitting.warn_of(said)
+        encoder, _, notes = fitted(frame, drop=drop, keep=keep, max_features=max_features)
+        fitting.warn_of(notes)
         return replace(encoder, constant=constant)
 
     @classmethod
@@ -179,9 +179,9 @@ class Encoder:
         pairs = [*zip(self.design.features, self.design.uses, strict=True)]
         for column in self.fitted:
             label = str(column.name) if self.named else f"x{column.name}"
-            made = ", ".join(feature for feature, used in pairs if column.name in used)
-            said = column.why if isinstance(column, LeftOut) else made
-            rows.append((label, column.kind, said))
+            features = ", ".join(feature for feature, used in pairs if column.name in used)
+            outcome = column.why if isinstance(column, LeftOut) else features
+            rows.append((label, column.kind, outcome))
         if self.constant:
             rows.append(("(none)", "constant", self.features[0]))
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
@@ -260,10 +260,10 @@ def fitted(
     integer(max_features, "max_features", least=1)
     table, has_names = inputs.table(sample(frame) if inputs.is_dask(frame) else frame)
     dropped = _chosen(drop, "drop", table)
-    kept = _chosen(keep, "keep", table)
-    if both := dropped & kept:
+    to_keep = _chosen(keep, "keep", table)
+    if both := dropped & to_keep:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
-    columns = fitting.fit(table, dropped, kept)
+    columns = fitting.fit(table, dropped, to_keep)
     fitting.check(columns)
     encoder = Encoder(tuple(columns), has_names)
     if len(encoder.features) > max_features:
@@ -279,8 +279,8 @@ def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
-    there = {*table.columns}
-    if unknown := [name for name in listed if not inputs.is_name(name) or name not in there]:
+    columns = {*table.columns}
+    if unknown := [name for name in listed if not inputs.is_name(name) or name not in columns]:
         raise ValueError(
             f"{what}: there is no column {inputs.named(unknown)}; there are "
             f"{inputs.named(list(table.columns))}"

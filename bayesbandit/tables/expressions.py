@@ -114,7 +114,7 @@ class Reader:
         """Return a part of a formula as text, with the names of columns."""
         text = ast.unparse(node).replace("\n", " ")
         names = {alias: f"`{name}`" for alias, name in self.aliases.items()}
-        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), text)
+        return re.sub(r"\w+", lambda match: names.get(match[0], match[0]), text)
 
     def compiled(self, node: ast.expr, depth: int) -> Compute:
         """Return what a node computes of columns; raise ValueError for one that is not allowed.
@@ -172,21 +172,21 @@ class Reader:
     def _settings(self, node: ast.Call, name: str) -> dict[str, Any]:
         """Return the settings of a function that learns, checked; a spline continues at its edge as
         it is there."""
-        known = FUNCTION_SETTINGS[name]
-        given = [*zip(known, node.args[1:], strict=False)]
-        given += [(one.arg or "**", one.value) for one in node.keywords]
-        if len(node.args) > 1 + len(known):
-            raise self._refused(node, f"{name} has {len(known)} settings")
+        names = FUNCTION_SETTINGS[name]
+        pairs = [*zip(names, node.args[1:], strict=False)]
+        pairs += [(one.arg or "**", one.value) for one in node.keywords]
+        if len(node.args) > 1 + len(names):
+            raise self._refused(node, f"{name} has {len(names)} settings")
         settings: dict[str, Any] = {}
-        for setting, part in given:
+        for setting, part in pairs:
             try:
                 settings[setting] = ast.literal_eval(part)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 settings[setting] = None
-            if setting not in known or not ALLOWED_SETTINGS[setting](settings[setting]):
+            if setting not in names or not ALLOWED_SETTINGS[setting](settings[setting]):
                 raise self._refused(
                     node,
-                    f"{setting}: the settings of {name} are {', '.join(known) or 'none'}: whole "
+                    f"{setting}: the settings of {name} are {', '.join(names) or 'none'}: whole "
                     f"numbers, df up to {MAX_KNOTS} and degree up to {MAX_DEGREE}; knots=[…], up "
                     f"to {MAX_KNOTS} numbers; True and False",
                 )
@@ -225,10 +225,10 @@ def transforms() -> dict[str, Callable[..., Any]]:
     from formulaic.transforms import TRANSFORMS
 
     def poly(x: np.ndarray, degree: int = 1, raw: bool = False, *, _state: dict[str, Any]) -> Any:
-        there = degree if raw or _state else len(np.unique(x)) - 1
-        if there < degree:  # the last of the polynomials would be rounding errors
+        most = degree if raw or _state else len(np.unique(x)) - 1
+        if most < degree:  # the last of the polynomials would be rounding errors
             raise ValueError(f"poly of degree {degree} needs {degree + 1} different values")
-        found = TRANSFORMS["poly"](x, degree, raw, _state=_state)
-        return dict(enumerate(np.asarray(found).T))
+        powers = TRANSFORMS["poly"](x, degree, raw, _state=_state)
+        return dict(enumerate(np.asarray(powers).T))
 
     return {name: TRANSFORMS[name] for name in FUNCTION_SETTINGS} | {"poly": poly}

@@ -158,10 +158,10 @@ def _lines(content: str) -> pd.DataFrame:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    item = dict(pairs)
+    if len(item) < len(pairs):
         raise ValueError(f"an object with a name twice: {[name for name, _ in pairs]}")
-    return found
+    return item
 
 
 def _csv(
@@ -192,8 +192,8 @@ def _csv(
             continue
         frame[name] = frame[name].where(frame[name] != "")
         if name not in text:
-            known = frame[name].dropna()
-            check_decimal_mark(known[~known.isin(MISSING_WORDS)], decimal_given)
+            values = frame[name].dropna()
+            check_decimal_mark(values[~values.isin(MISSING_WORDS)], decimal_given)
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
             frame[name] = pd.to_numeric(frame[name])
     if dates is not None:
@@ -238,18 +238,18 @@ def check_separator(data: bytes, sep: str) -> None:
         )
 
 
-def check_decimal_mark(values: pd.Series, given: str | None) -> None:
+def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:
     """Look for texts of a column that all are numbers with another decimal mark than was given.
 
     Raise ValueError for commas if none was given; warn of points if it is the comma.
     """
-    if given is None and len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
+    if decimal is None and len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
         raise ValueError(
             f"column {values.name!r} has {values.iloc[0]!r}: decimal=',', or --decimal ',', reads "
             "numbers with decimal commas, and decimal='.' leaves them as text; commas between "
             "thousands must be removed"
         )
-    if given == "," and len(values) and values.str.fullmatch(DECIMAL_POINT).all():
+    if decimal == "," and len(values) and values.str.fullmatch(DECIMAL_POINT).all():
         warnings.warn(
             f"column {values.name!r} is text, as {values.iloc[0]!r}: with decimal=',', or "
             "--decimal ',', a number has no point",
@@ -263,13 +263,13 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
 
     if "%" not in dates:
         raise ValueError(f"dates must be a format, such as '%d/%m/%Y'; got {dates!r}")
-    found = False
+    any_dates = False
     for name in written:
-        known = written[name][~written[name].isin(["", *MISSING_WORDS])]
-        moments = pd.to_datetime(known, format=dates, errors="coerce", utc="%z" in dates)
-        if len(known) and moments.notna().all():
-            frame[name], found = moments.reindex(frame.index), True
-    if not found:
+        texts = written[name][~written[name].isin(["", *MISSING_WORDS])]
+        moments = pd.to_datetime(texts, format=dates, errors="coerce", utc="%z" in dates)
+        if len(texts) and moments.notna().all():
+            frame[name], any_dates = moments.reindex(frame.index), True
+    if not any_dates:
         raise ValueError(f"dates={dates!r}: no column has this format in all its rows")
 
 

@@ -83,24 +83,24 @@ def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Co
     """Return what becomes of numbers or dates."""
     name = column.name
     codes = codes_of([column], values.to_frame(name))[:, 0]
-    there = codes[~np.isnan(codes)]
-    if there.min() == there.max():
+    present = codes[~np.isnan(codes)]
+    if present.min() == present.max():
         return LeftOut(name, CONSTANT)
     if not keep and isinstance(column, Date):
         return LeftOut(name, "dates")
-    if not keep and (there == np.floor(there)).all():
+    if not keep and (present == np.floor(present)).all():
         if why := says_identifier(name):
             return LeftOut(name, why)
-        if is_whole and _numbers_the_rows(there, len(codes)):
+        if is_whole and _numbers_the_rows(present, len(codes)):
             return LeftOut(name, "an identifier: its values number the rows")
     return _standardised(column, codes)
 
 
-def _numbers_the_rows(there: np.ndarray, n: int) -> bool:
+def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
     """Return whether integers of n rows all differ, and leave hardly one of their range out."""
-    span = there.max() - there.min() + 1
+    span = values.max() - values.min() + 1
     numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n
-    return bool(numbered and len(np.unique(there)) == n)
+    return bool(numbered and len(np.unique(values)) == n)
 
 
 def _date(name: Name, values: pd.Series) -> Date:
@@ -109,18 +109,18 @@ def _date(name: Name, values: pd.Series) -> Date:
     return Date(name, 0.0, origin=int(np.nanmin(moments).astype(np.int64)))
 
 
-def _standardised(column: Number, known: np.ndarray) -> Number:
+def _standardised(column: Number, values: np.ndarray) -> Number:
     """Return a column of codes (n,) with their median, mean and standard deviation.
 
     The sums are those of scikit-learn's StandardScaler, to the bit.
     """
-    n = len(known)
-    median = np.nanmedian(known)
-    known = np.where(np.isnan(known), median, known)
-    mean = known.sum() / n
-    known = known - mean
-    rounding = known.sum() ** 2 / n
-    variance = ((known**2).sum() - rounding) / n
+    n = len(values)
+    median = np.nanmedian(values)
+    values = np.where(np.isnan(values), median, values)
+    mean = values.sum() / n
+    values = values - mean
+    rounding = values.sum() ** 2 / n
+    variance = ((values**2).sum() - rounding) / n
     eps = np.finfo(np.float64).eps
     is_constant = variance <= n * eps * variance + (n * mean * eps) ** 2
     scale = 1.0 if is_constant else float(np.sqrt(variance))

@@ -85,11 +85,11 @@ def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     needed = [name for name in table.columns if name in used]
     if not needed:
         raise ValueError(f"the formula {text!r} names no column")
-    known: dict[Name, Any] = {one.name: one for one in fitting.fit(table[needed], (), needed)}
-    if left := [column for column in known.values() if isinstance(column, LeftOut)]:
+    by_name: dict[Name, Any] = {one.name: one for one in fitting.fit(table[needed], (), needed)}
+    if left := [column for column in by_name.values() if isinstance(column, LeftOut)]:
         raise ValueError(f"column {left[0].name!r} of the formula: {left[0].why}")
-    every = tuple(known.get(name, LeftOut(name, "not in the formula")) for name in table.columns)
-    columns = tuple(known.values())
+    every = tuple(by_name.get(name, LeftOut(name, "not in the formula")) for name in table.columns)
+    columns = tuple(by_name.values())
     return every, formula_of(text, columns, {}, codes_of(columns, table))
 
 
@@ -127,8 +127,8 @@ def formula_of(
     names = []
     uses = []
     products = []
-    for found in _design(terms, factors, row):
-        chosen = [(int(k), reduced, part) for k, reduced, part in PART.findall(found)]
+    for feature in _design(terms, factors, row):
+        chosen = [(int(k), reduced, part) for k, reduced, part in PART.findall(feature)]
         if not chosen:  # the constant
             continue
         names.append(":".join(_label(factors[k], [*parts[k]], *one) for k, *one in chosen))
@@ -167,23 +167,23 @@ def read(
         tokens = [(token.kind.value, token.token) for token in tokenize(code)]
     except FormulaicError as error:
         raise _unread(text, error) from error
-    for i, (kind, said) in enumerate(tokens):
+    for i, (kind, text_of_token) in enumerate(tokens):
         if kind == "operator" and i == 0:
-            said = said.removeprefix("~")
-        if kind in ("name", "python") and said != ".":
-            factor = reader.factor(said)
-            key = (factor.text, aliases.get(said, said) in levels)
+            text_of_token = text_of_token.removeprefix("~")
+        if kind in ("name", "python") and text_of_token != ".":
+            factor = reader.factor(text_of_token)
+            key = (factor.text, aliases.get(text_of_token, text_of_token) in levels)
             factors.setdefault(key, factor)
             parts.append(f"f{[*factors].index(key)}")
-        elif kind == "operator" and ("~" in said or "|" in said):
+        elif kind == "operator" and ("~" in text_of_token or "|" in text_of_token):
             raise ValueError(f"a formula has one side, as '~ age * country'; got {text!r}")
-        elif said in ("0", "1", "(", ")", "") or (
-            (kind == "operator" and re.fullmatch(r"[-+*/:^]{1,20}", said))
-            or (parts and parts[-1] in ("**", "^") and re.fullmatch("[1-9][0-9]?", said))
+        elif text_of_token in ("0", "1", "(", ")", "") or (
+            (kind == "operator" and re.fullmatch(r"[-+*/:^]{1,20}", text_of_token))
+            or (parts and parts[-1] in ("**", "^") and re.fullmatch("[1-9][0-9]?", text_of_token))
         ):
-            parts.append(said)
+            parts.append(text_of_token)
         else:
-            raise _unread(text, f"there is {said[:20]!r}")
+            raise _unread(text, f"there is {text_of_token[:20]!r}")
     return " ".join(parts), tuple(factors.values())
 
 
@@ -216,13 +216,13 @@ def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> Any:
     from formulaic.errors import FormulaicError
 
     try:
-        found = _parsed(skeleton)
+        formula = _parsed(skeleton)
     except (FormulaicError, SyntaxError, *BROKEN, RecursionError) as error:
-        said = re.sub(r"\bf(\d+)", lambda number: factors[int(number[1])].text, str(error))
-        raise _unread(text, said) from error
-    if (most := max((len(term.factors) for term in found), default=0)) > MAX_FACTORS:
+        reason = re.sub(r"\bf(\d+)", lambda number: factors[int(number[1])].text, str(error))
+        raise _unread(text, reason) from error
+    if (most := max((len(term.factors) for term in formula), default=0)) > MAX_FACTORS:
         raise ValueError(f"a term of the formula has {most} factors; at most {MAX_FACTORS}")
-    return found
+    return formula
 
 
 def _size(node: Any) -> int:
@@ -235,19 +235,19 @@ def _size(node: Any) -> int:
         return 1
     if symbol in ("**", "^"):
         base, exponent = node.args
-        found = _size(base) ** int(str(exponent))
+        total = _size(base) ** int(str(exponent))
     else:
         sizes = [_size(one) for one in node.args]
         more = symbol != ":"  # the terms themselves are beside their products
-        found = sum(sizes) if symbol in "+-" else math.prod(size + more for size in sizes)
-    if found > MAX_TERMS:
+        total = sum(sizes) if symbol in "+-" else math.prod(size + more for size in sizes)
+    if total > MAX_TERMS:
         raise ValueError("it may have too many terms")
-    return found
+    return total
 
 
 def _unread(text: str, why: object) -> ValueError:
-    said = (str(why).splitlines() or [type(why).__name__])[0]
-    return ValueError(f"the formula {text!r} cannot be read: {said}")
+    reason = (str(why).splitlines() or [type(why).__name__])[0]
+    return ValueError(f"the formula {text!r} cannot be read: {reason}")
 
 
 # ---- the design ----------------------------------------------------------------------------------
@@ -281,14 +281,14 @@ def computed(text: str, factors: Sequence[Factor], columns: Mapping[Name, np.nda
     with np.errstate(all="ignore"):
         for factor in factors:
             try:
-                found = factor.compute(columns)
+                value = factor.compute(columns)
                 if factor.levels:
-                    found = {place: found == place for place in range(len(factor.levels))}
-                several = found if isinstance(found, Mapping) else {"": found}
+                    value = {place: value == place for place in range(len(factor.levels))}
+                several = value if isinstance(value, Mapping) else {"": value}
                 parts.append({str(k): np.asarray(one, np.float64) for k, one in several.items()})
             except BROKEN as error:
-                said = (str(error).splitlines() or [type(error).__name__])[0]
-                raise ValueError(f"the formula {text!r} cannot be computed: {said}") from error
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                raise ValueError(f"the formula {text!r} cannot be computed: {reason}") from error
     return parts
 
 
@@ -339,8 +339,8 @@ def restored(stored: dict[str, Any], columns: tuple[Used, ...]) -> Formula:
 
 def plain(state: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return what functions learned, by call, as values that JSON holds."""
-    found: dict[str, dict[str, Any]] = json.loads(json.dumps(state, default=np.ndarray.tolist))
-    return found
+    values: dict[str, dict[str, Any]] = json.loads(json.dumps(state, default=np.ndarray.tolist))
+    return values
 
 
 def _of_plain(value: Any) -> Any:

@@ -90,12 +90,12 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
             f"a table must have rows and columns; got a {type(x).__name__}: pandas.DataFrame(…) "
             "makes one"
         )
-    found = array_of(x) if frame is None else frame
-    if found.ndim != 2 or 0 in found.shape:
+    read = array_of(x) if frame is None else frame
+    if read.ndim != 2 or 0 in read.shape:
         what = "x" if frame is None else "a table"
-        raise ValueError(f"{what} must have rows and columns; got shape {found.shape}")
+        raise ValueError(f"{what} must have rows and columns; got shape {read.shape}")
     if frame is None:
-        return pd.DataFrame(found), False
+        return pd.DataFrame(read), False
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
 
 
@@ -184,19 +184,19 @@ def _what(x: object) -> str:
     return f"a {type(x).__name__}"
 
 
-def check_names(found: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
+def check_names(names: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
     """Raise an error unless every column is there once and none is unknown."""
     try:
-        there = set(found)
+        present = set(names)
     except TypeError as error:
-        raise TypeError(f"columns' names must be texts or integers; got {found!r}") from error
+        raise TypeError(f"columns' names must be texts or integers; got {names!r}") from error
     fitted = f"the fit was on {named([*needed])}"
-    if missing := [name for name in needed if name not in there]:
+    if missing := [name for name in needed if name not in present]:
         raise ValueError(f"the table lacks the column {named(missing)}; {fitted}")
-    known = {*needed, *ignored}
-    if unknown := [name for name in found if name not in known]:
+    allowed = {*needed, *ignored}
+    if unknown := [name for name in names if name not in allowed]:
         raise ValueError(f"the table has the unknown column {named(unknown)}; {fitted}")
-    if twice := [name for name in needed if found.count(name) > 1]:
+    if twice := [name for name in needed if names.count(name) > 1]:
         raise ValueError(f"the table has the column {named(twice)} more than once")
 
 

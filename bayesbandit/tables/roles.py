@@ -52,14 +52,14 @@ class Roles:
 
     def __str__(self) -> str:
         """The roles in one line, as --column takes them."""
-        said = [", ".join(f"{role}={column}" for role, column in self.named.items())]
+        lines = [", ".join(f"{role}={column}" for role, column in self.named.items())]
         if self.probabilities:
-            said.append(f"probabilities: {listed([*self.probabilities.values()])}")
-        said.append(f"contexts: {listed(self.contexts) or 'none'}")
+            lines.append(f"probabilities: {listed([*self.probabilities.values()])}")
+        lines.append(f"contexts: {listed(self.contexts) or 'none'}")
         if self.left:
             left = [f"{column} ({why})" for column, why in self.left.items()]
-            said.append(f"left out: {listed(left)}")
-        return f"Columns: {'; '.join(said)}."
+            lines.append(f"left out: {listed(left)}")
+        return f"Columns: {'; '.join(lines)}."
 
 
 @contextmanager
@@ -101,10 +101,10 @@ def roles_of(
     """
     if unknown := [role for role in given if role not in ROLES]:
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
-    there: list[Name] = list(frame.columns)
-    found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
+    columns: list[Name] = list(frame.columns)
+    named: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors = dict(probabilities or {})
-    kept = names_in(keep)
+    to_keep = names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
         if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:
@@ -112,50 +112,51 @@ def roles_of(
                 f"x has no column {lost[0]!r}, which the encoder needs; got {contexts!r}"
             )
         contexts = list(encoder.columns)
-    asked = [*(contexts or ()), *kept]
+    chosen = [*(contexts or ()), *to_keep]
     left: dict[Name, str] = dict.fromkeys(names_in(drop), "dropped")
-    uses = [(c, role) for role, c in found.items()]
+    uses = [(c, role) for role, c in named.items()]
     uses += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
-    uses += [(c, "context") for c in asked]
+    uses += [(c, "context") for c in chosen]
     uses += [(c, "drop") for c in left]
-    _check_uses(uses, table, there)
-    free = [c for c in there if c not in dict(uses)]
+    _check_uses(uses, table, columns)
+    free = [c for c in columns if c not in dict(uses)]
     of_history = _features_of_history(frame, free, table)
     features = [] if of_history is None else of_history
     free = [c for c in free if c not in features]
     for role, names in DEFAULTS.items():
         usual = [name for name in names if name in free]
-        if role not in found and usual:
-            found[role] = usual[0]
-        if role not in found and role in ("arm", "reward"):
+        if role not in named and usual:
+            named[role] = usual[0]
+        if role not in named and role in ("arm", "reward"):
             raise ValueError(
                 f"{table} has no column that is recognised as {role} ({', '.join(names)}): name "
-                f"it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are {there!r}"
+                f"it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
+                f"{columns!r}"
             )
     if not vectors:
-        rest = [c for c in free if c not in found.values()]
-        vectors = _of_each_arm(rest, frame[found["arm"]], arms)
-    if needs_propensity and "propensity" not in found and not vectors:
+        unnamed = [c for c in free if c not in named.values()]
+        vectors = _of_each_arm(unnamed, frame[named["arm"]], arms)
+    if needs_propensity and "propensity" not in named and not vectors:
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
             "probabilities, or probabilities= a column for each arm (a command: --column "
             f"propensity=COLUMN, or --column {PROBABILITY_PREFIX}ARM=COLUMN for each); the columns "
-            f"are {there!r}"
+            f"are {columns!r}"
         )
     if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
-    elif "weight" in found and found["weight"] not in asked:
-        left[found.pop("weight")] = "weights"
-    taken = {*found.values(), *vectors.values(), *left}
+    elif "weight" in named and named["weight"] not in chosen:
+        left[named.pop("weight")] = "weights"
+    taken = {*named.values(), *vectors.values(), *left}
     if contexts is None:
         for role in OUTCOME_ROLES:
             others = [c for c in DEFAULTS[role] if c in free and c not in taken]
-            left |= dict.fromkeys(others, f"the {role} is {found.get(role)!r}; keep uses this one")
-        contexts = [c for c in there if c not in {*taken, *left} or c in kept]
+            left |= dict.fromkeys(others, f"the {role} is {named.get(role)!r}; keep uses this one")
+        contexts = [c for c in columns if c not in {*taken, *left} or c in to_keep]
     why = "not in x" if x is not None else "the encoder does not use it"
-    left |= {c: why for c in there if c not in {*taken, *left, *contexts}}
-    found = {role: found[role] for role in ROLES if role in found}
-    return Roles(found, vectors, tuple(contexts), left, of_history is not None)
+    left |= {c: why for c in columns if c not in {*taken, *left, *contexts}}
+    named = {role: named[role] for role in ROLES if role in named}
+    return Roles(named, vectors, tuple(contexts), left, of_history is not None)
 
 
 def names_in(names: object) -> list[Name]:
@@ -167,15 +168,15 @@ def names_in(names: object) -> list[Name]:
     return list(names)
 
 
-def _check_uses(uses: Iterable[tuple[Name, str]], table: str, there: Sequence[Name]) -> None:
+def _check_uses(uses: Iterable[tuple[Name, str]], table: str, columns: Sequence[Name]) -> None:
     """Raise ValueError for a column that a table does not have, or whose uses exclude each other.
 
     uses: each column with its role, "context" or "drop".
     """
     first: dict[Name, str] = {}
     for column, use in uses:
-        if column not in there:
-            raise ValueError(f"{table} has no column {column!r} ({use}); it has {there!r}")
+        if column not in columns:
+            raise ValueError(f"{table} has no column {column!r} ({use}); it has {columns!r}")
         before = first.setdefault(column, use)
         if use != before and EXCLUSIVE_USES.intersection((before, use)):
             raise ValueError(

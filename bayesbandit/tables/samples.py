@@ -45,10 +45,10 @@ def reduced[T](
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [joined(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
     try:
-        (found,) = dask.compute(parts[0])
+        (sample,) = dask.compute(parts[0])
     except KeyError as error:  # of Dask, which does not say which partition it is
         raise ValueError(f"a partition of the table lacks a column: {error.args[0]}") from error
-    return found
+    return sample
 
 
 def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:

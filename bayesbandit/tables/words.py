@@ -68,8 +68,8 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
         coerced = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
     except OverflowError as error:
         raise ValueError(f"column {column.name!r} must be numbers: {error}") from error
-    found = coerced.to_numpy(np.float64, na_value=np.nan)
-    strange = np.isnan(found) & np.asarray(column.notna())
+    values_read = coerced.to_numpy(np.float64, na_value=np.nan)
+    strange = np.isnan(values_read) & np.asarray(column.notna())
     if strange.any():
         t = int(np.argmax(strange))
         seen = column.iloc[t]
@@ -79,7 +79,7 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
         raise ValueError(
             f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}{hint}"
         )
-    return found
+    return values_read
 
 
 def float_of(value: Any) -> float:
@@ -99,8 +99,8 @@ def datetimes(values: pd.Series | list[Any], what: str) -> np.ndarray:
 
     if isinstance(values, list) or values.dtype.kind != "M":
         return np.array([_datetime(value, what) for value in values], dtype="datetime64[us]")
-    found = pd.to_datetime(values, utc=True).dt.as_unit("us").dt.tz_localize(None)
-    return found.to_numpy(dtype="datetime64[us]")
+    dates = pd.to_datetime(values, utc=True).dt.as_unit("us").dt.tz_localize(None)
+    return dates.to_numpy(dtype="datetime64[us]")
 
 
 def _datetime(value: Any, what: str) -> np.datetime64:
