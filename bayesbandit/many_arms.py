@@ -90,9 +90,9 @@ class Comparison:
             joint.put_wins(x, theta, wins)
             return wins
         draws, near = rivals(x, theta, self.location, own)
-        found = np.empty(len(near))
-        joint.put_wins(x[near], np.ascontiguousarray(theta[:, draws]), found)
-        wins[near] = found
+        n_wins = np.empty(len(near))
+        joint.put_wins(x[near], np.ascontiguousarray(theta[:, draws]), n_wins)
+        wins[near] = n_wins
         return wins
 
 
@@ -128,12 +128,12 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
         top = scores.max(axis=0)
         if own is None:
             best = np.maximum(best, top)
-            kept = np.ones(len(draws), np.bool_)
+            is_kept = np.ones(len(draws), np.bool_)
         else:
-            kept = top <= best[draws] + slack
-        least = np.where(kept, best[draws] - slack, np.inf)
+            is_kept = top <= best[draws] + slack
+        least = np.where(is_kept, best[draws] - slack, np.inf)
         near.append(block[(scores >= least).any(axis=1)])
-        draws, theta = draws[kept], theta[:, kept]
+        draws, theta = draws[is_kept], theta[:, is_kept]
         start += size
         size = min(2 * size, LARGEST_BLOCK)
     return draws, np.sort(np.concatenate(near))

@@ -50,10 +50,10 @@ def contexts(
     x = finite(x.reshape(-1, A, d), "contexts", MAX_ABS_VALUE)
     if listed == list(range(K)):
         return x, bandit.all_arms, one
-    whole = np.zeros((len(x), K, d))
+    full = np.zeros((len(x), K, d))
     available = np.zeros(K, dtype=np.bool_)
-    whole[:, listed], available[listed] = x, True
-    return whole, available, one
+    full[:, listed], available[listed] = x, True
+    return full, available, one
 
 
 def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:

@@ -175,9 +175,9 @@ class Bandit:
         parts = [self.spec, self.policy]
         if shows_all() or self.balance != Unweighted():
             parts.append(self.balance)
-        said = ", ".join(map(repr, parts))
+        listed = ", ".join(map(repr, parts))
         by = "" if self.encoder is None else f", {self.encoder}"
-        return f"Bandit({len(self.arms)} arms, {said}, n_features={self.n_features}{by})"
+        return f"Bandit({len(self.arms)} arms, {listed}, n_features={self.n_features}{by})"
 
     def _repr_html_(self) -> str:
         names = ", ".join(map(str, self.arms[:MAX_ROWS]))

@@ -85,8 +85,8 @@ def choose_by_seeds(
     if arms is not None:
         available = np.array([arm in arms for arm in bandit.arms])
     if bandit.of_arms:
-        x, given = np.zeros((len(x), len(bandit.arms), x.shape[-1])), x
-        x[:, available] = given
+        x, shared = np.zeros((len(x), len(bandit.arms), x.shape[-1])), x
+        x[:, available] = shared
     draft = object.__new__(type(bandit))
     vars(draft).update(vars(bandit), lock=RLock(), deciding=None, learning=None)
     vars(draft).update(
@@ -324,11 +324,11 @@ def posterior(bandit: Bandit, k: int) -> Any:
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
     log = layout.records(rows)
     roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
-    asked = needed(belief, WithPosterior, "the posterior of an arm is asked for")
-    known = asked.posterior(k, roles)
-    if bandit.encoder is not None and hasattr(known, "encoder"):
-        known = replace(known, encoder=bandit.encoder)
-    return known
+    capable = needed(belief, WithPosterior, "the posterior of an arm is asked for")
+    posterior_of_arm = capable.posterior(k, roles)
+    if bandit.encoder is not None and hasattr(posterior_of_arm, "encoder"):
+        posterior_of_arm = replace(posterior_of_arm, encoder=bandit.encoder)
+    return posterior_of_arm
 
 
 @transactions.exclusive

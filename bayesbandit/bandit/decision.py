@@ -230,22 +230,22 @@ class Decision:
         demand(n > 0, "a decision must be about one context or more; this one has none")
         demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in values["arm"]]
-        found = {name: floats(values[name], name) for name in BOUNDS_OF_PARTS if name in values}
+        arrays = {name: floats(values[name], name) for name in BOUNDS_OF_PARTS if name in values}
         sizes = {"x": (n, None), **dict.fromkeys(("mean", "sd", "probabilities"), (n, K))}
-        for name, array in found.items():
+        for name, array in arrays.items():
             size = sizes.get(name, (n,))
             form = Numbers(size, *BOUNDS_OF_PARTS[name], nan=name in PARTS_WITH_NAN)
             form.check(array, name)
-        x, mean, sd, p = (found[name] for name in sizes)
-        own = found["propensity"]
-        floor = found["min_probability"]
-        tick = found.get("tick")
-        there = ~np.isnan(mean)
+        x, mean, sd, p = (arrays[name] for name in sizes)
+        chosen = arrays["propensity"]
+        floor = arrays["min_probability"]
+        tick = arrays.get("tick")
+        is_available = ~np.isnan(mean)
         sums = (np.abs(p.sum(axis=1) - 1.0) <= PROBABILITY_TOLERANCE * K).all()
-        demand(sums and not p[~there].any(), f"probabilities must sum to 1; got {p}")
-        given = np.abs(own - p[np.arange(n), taken]) <= PROBABILITY_TOLERANCE
-        demand(given.all(), f"propensity must be the arm's probability; got {own}")
-        least_p = p.min(axis=1, where=there, initial=1.0) + PROBABILITY_TOLERANCE
+        demand(sums and not p[~is_available].any(), f"probabilities must sum to 1; got {p}")
+        given = np.abs(chosen - p[np.arange(n), taken]) <= PROBABILITY_TOLERANCE
+        demand(given.all(), f"propensity must be the arm's probability; got {chosen}")
+        least_p = p.min(axis=1, where=is_available, initial=1.0) + PROBABILITY_TOLERANCE
         demand((floor <= least_p).all(), f"min_probability is {floor}")
         layout = Layout(
             arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
@@ -254,10 +254,10 @@ class Decision:
         log = layout.records(rows)
         log["x"] = 1.0
         log["x"][:, : x.shape[1]] = x
-        log["mean"], log["scale"], log["last"] = np.where(there, mean, -np.inf), sd, p
+        log["mean"], log["scale"], log["last"] = np.where(is_available, mean, -np.inf), sd, p
         log["scale"][np.isnan(sd)] = np.inf
         log["arm"], log["rule"], log["number"] = taken, TABULATED, 0.0
-        log["min_probability"], log["propensity"] = floor, own
+        log["min_probability"], log["propensity"] = floor, chosen
         log["reward"] = log["weight"] = np.nan
         if one:
             return cls(layout, rows[0], None, np.array(ids[0]), None if tick is None else tick[0])
@@ -305,5 +305,5 @@ def _restored(
     tick: np.ndarray | None,
 ) -> Decision:
     """Return a copied decision, with a copy of rows that another process lends to read."""
-    own = rows if rows.flags.writeable else np.array(rows)
-    return Decision(layout, own, late, ids, tick)
+    writeable = rows if rows.flags.writeable else np.array(rows)
+    return Decision(layout, writeable, late, ids, tick)

@@ -124,7 +124,7 @@ def _update(
     now = bandit.numbers(1)
     draft = transactions.fork(bandit)
     batch = None
-    kept = slice(None)
+    rows_kept = slice(None)
     if propensity is None and weighs_by_propensity(bandit):
         arm_features.check_weighable(bandit, x)
         # not as of now: what is learned later, as in a replay, is the same
@@ -136,15 +136,15 @@ def _update(
         x = x[np.arange(n), k] if x.ndim == 3 else x
         if bandit.reweighting is None:
             batch = _weighed_batch(bandit, x, k, reward, p)
-            kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
-        rows = _rows_without_moments(bandit, x[kept], k[kept])
+            rows_kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
+        rows = _rows_without_moments(bandit, x[rows_kept], k[rows_kept])
         rule = TABULATED
     log = bandit.layout.records(rows)
-    log["arm"], log["rule"], log["reward"] = k[kept], rule, reward[kept]
-    log["propensity"] = p[kept]
-    floor = np.broadcast_to(floor, n)[kept]
+    log["arm"], log["rule"], log["reward"] = k[rows_kept], rule, reward[rows_kept]
+    log["propensity"] = p[rows_kept]
+    floor = np.broadcast_to(floor, n)[rows_kept]
     log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
-    log["weight"] = np.nan if batch is None else batch[3][kept]
+    log["weight"] = np.nan if batch is None else batch[3][rows_kept]
     if tick is None and bandit.belief.clock is not None:
         tick = ticks.next_ticks(bandit, n)
         draft.ahead += n if bandit.belief.clock == "rounds" else 0
@@ -166,14 +166,14 @@ def _weighed_batch(
 def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
     """Return the numbers (n,) of arms by their names (n,), integers or objects."""
     K = len(bandit.arms)
-    whole = arm.dtype != object
+    is_typed = arm.dtype != object
     if len(arm) >= MIN_ROWS_TO_SUM:
         import pandas as pd
 
-        if whole and arm.min() >= 0 and arm.max() < K and bandit.arms == tuple(range(K)):
+        if is_typed and arm.min() >= 0 and arm.max() < K and bandit.arms == tuple(range(K)):
             return arm.astype(np.int64)
         # of mixed objects, 1 and True and 1.0 would be one
-        if whole or pd.api.types.infer_dtype(arm, skipna=False) in SIMPLE_NAME_KINDS:
+        if is_typed or pd.api.types.infer_dtype(arm, skipna=False) in SIMPLE_NAME_KINDS:
             code, names = pd.factorize(arm)
             return np.array([bandit.number(name) for name in names])[code]
     return np.array([bandit.number(name) for name in arm], dtype=np.int64)

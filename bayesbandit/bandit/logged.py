@@ -78,9 +78,9 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
 
     Both have the same encoder, or features of the same names; or the bandit takes so many numbers.
     """
-    own = bandit.encoder
+    encoder = bandit.encoder
     d = log.x.shape[1]
-    if own is None:
+    if encoder is None:
         if d != bandit.n_features or bandit.of_arms:
             what = "features of each arm" if bandit.of_arms else f"{bandit.n_features} features"
             raise ValueError(f"the bandit takes {what}; the log has {list(log.features)!r}")
@@ -92,7 +92,7 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
             )
     else:
         check_encoder(bandit, log)
-        if log.encoder is None and tuple(log.features) != own.features:
+        if log.encoder is None and tuple(log.features) != encoder.features:
             raise _other_encoder(bandit, log)
 
 
@@ -103,9 +103,9 @@ def check_encoder(bandit: Bandit, log: Logged) -> None:
 
 
 def _other_encoder(bandit: Bandit, log: Logged) -> ValueError:
-    own = [] if bandit.encoder is None else list(bandit.encoder.features)
+    features = [] if bandit.encoder is None else list(bandit.encoder.features)
     return ValueError(
         "the log's contexts were not made by the bandit's encoder: give it to the log, as "
         "bb.ope.read_log(path, encoder=bandit.encoder) or bb.ope.Log.of(frame, "
-        f"encoder=bandit.encoder); the bandit has {own!r}, the log {list(log.features)!r}"
+        f"encoder=bandit.encoder); the bandit has {features!r}, the log {list(log.features)!r}"
     )

@@ -39,14 +39,14 @@ class Observed(dict[str, None]):
             return {}
         keys = keys_of(decision)
         seen = set[str]()
-        found = {}
+        repeats = {}
         for i, key in enumerate(keys):
             if decision.learned_by is self or key in self or key in seen:
-                found[i] = (
+                repeats[i] = (
                     f"the reward of decision {key} has been learned, and a reward counts once"
                 )
             seen.add(key)
-        return found
+        return repeats
 
     def learned(self, decision: Decision) -> None:
         """Remember that a decision was learned."""

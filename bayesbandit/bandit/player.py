@@ -163,8 +163,8 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
 
 def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
     """Return the numbers (n,) of the arms that a player named for n contexts; raise if unknown."""
-    given = np.asarray(arms)
-    if given.shape != (n,):
+    names = np.asarray(arms)
+    if names.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
     index = {arm: k for k, arm in enumerate(among)}
-    return np.array([_number(player, arm, index) for arm in given.tolist()], dtype=np.int64)
+    return np.array([_number(player, arm, index) for arm in names.tolist()], dtype=np.int64)

@@ -82,6 +82,6 @@ def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:
     if bandit.belief.clock is None:
         return None
     n = len(np.atleast_2d(decision.rows))
-    known = tick(bandit) if decision.tick is None else decision.tick
-    checks.finite(np.asarray(known), "the decision's tick", checks.MAX_TICK)
-    return np.broadcast_to(known, n).astype(np.float64)
+    decided = tick(bandit) if decision.tick is None else decision.tick
+    checks.finite(np.asarray(decided), "the decision's tick", checks.MAX_TICK)
+    return np.broadcast_to(decided, n).astype(np.float64)

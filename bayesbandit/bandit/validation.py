@@ -94,11 +94,11 @@ def check_balance(balance: object) -> None:
 
 def check_arms(spec: BeliefModel, arms: Sequence[object]) -> None:
     """Raise ValueError unless arms are those that a model knows by their places."""
-    known = spec.declared.arms if isinstance(spec, base.Declaring) else None
-    if known is not None and list(arms) != list(known):
+    declared = spec.declared.arms if isinstance(spec, base.Declaring) else None
+    if declared is not None and list(arms) != list(declared):
         raise ValueError(
-            f"arms must be {list(known)}, in the model's order; got {list(arms)}: make the model "
-            "with arms= in your order, or the bandit with list(model.arms)"
+            f"arms must be {list(declared)}, in the model's order; got {list(arms)}: make the "
+            "model with arms= in your order, or the bandit with list(model.arms)"
         )
 
 

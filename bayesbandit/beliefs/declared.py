@@ -79,8 +79,8 @@ class Declared:
         (`pymc_model/digest.py`) gets a unique text.
         """
         K = n_arms if self.declared.takes_arm else None
-        known = digest(template(self.declared, n_features, K))
-        return f"declared as {known[:16] if known else f'unseen {uuid4()}'}"
+        digest_of_model = digest(template(self.declared, n_features, K))
+        return f"declared as {digest_of_model[:16] if digest_of_model else f'unseen {uuid4()}'}"
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations of the model cannot be weighted; "" if they can."""
@@ -134,7 +134,7 @@ class Declared:
         """Raise ValueError if a model that is known by draws is to forget."""
         if not self.memory.ticks:
             return
-        given = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
+        setting = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
         advice = (
             "give a new bandit the latest rounds instead, as "
             "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
@@ -144,7 +144,7 @@ class Declared:
                 advice = "bb.Laplace(model, half_life=…) forgets"
         raise ValueError(
             f"{self.declared.name} is known by posterior draws, which do not forget: "
-            f"got {given}; {advice}"
+            f"got {setting}; {advice}"
         )
 
     def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
@@ -155,9 +155,9 @@ class Declared:
         """
         name = self.declared.name
         if self.memory.drift or (self.memory.chooses and not chooses):
-            given = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
+            setting = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
-                f"{given} needs a linear-Gaussian posterior, where it is exact; "
+                f"{setting} needs a linear-Gaussian posterior, where it is exact; "
                 f"{name} is known by {known_by}: give half_life a number of rounds "
                 "(bb.evaluation.drift(log) shows which predicts best)"
             )

@@ -65,8 +65,8 @@ class DriftTest:
         return float(self.log_e.max(initial=0.0) / np.log(10.0))
 
     def __repr__(self) -> str:
-        said = f"alarm at round {self.at}" if self.alarm else "no alarm"
-        return f"DriftTest({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
+        verdict = f"alarm at round {self.at}" if self.alarm else "no alarm"
+        return f"DriftTest({verdict}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
 class Forecasts:
@@ -105,8 +105,8 @@ class Forecasts:
         """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
         reward before it was learned, by each half-life."""
         ticks, played = self.begin(x, arm)
-        found = [belief.learn_scored(ticks, x, played, reward) for belief in self.beliefs]
-        return np.reshape(found, (len(self.models), len(x))).T.copy()
+        scores = [belief.learn_scored(ticks, x, played, reward) for belief in self.beliefs]
+        return np.reshape(scores, (len(self.models), len(x))).T.copy()
 
 
 class Bettors(Forecasts):
@@ -153,11 +153,11 @@ class Bettors(Forecasts):
         ticks, played = self.begin(np.column_stack([x, np.ones(len(x))]), arm)
         x = x[there]
         rows = [np.ascontiguousarray(column[there]) for column in (ticks, played, *told)]
-        found = np.empty((len(self.beliefs), len(x), *width))
-        for belief, s, out in zip(self.beliefs, self.sds, found, strict=True):
+        scores = np.empty((len(self.beliefs), len(x), *width))
+        for belief, s, out in zip(self.beliefs, self.sds, scores, strict=True):
             design = np.column_stack([s * x, np.full(len(x), CONSTANT_SD)])
             kernel(belief.arms, belief.settings, rows[0], design, *rows[1:], out)
-        return np.moveaxis(found, 0, 1).reshape(-1, *self.log_s.shape, *width)
+        return np.moveaxis(scores, 0, 1).reshape(-1, *self.log_s.shape, *width)
 
     def _weigh(self, scores: Array) -> tuple[Array, Array]:
         """Update the probabilities of the s by the log densities (n, M, S) of rewards; return their
@@ -176,8 +176,8 @@ class Chances(Bettors):
         usual one, before it was learned, by each half-life."""
         happened = (~np.isnan(reward)).astype(float)
         every = np.ones(len(x), np.bool_)
-        found = self._learned(scoring.learn_chances, (), x, arm, every, happened)
-        return np.ascontiguousarray(self._weigh(found)[1])
+        learned = self._learned(scoring.learn_chances, (), x, arm, every, happened)
+        return np.ascontiguousarray(self._weigh(learned)[1])
 
 
 class Amounts(Bettors):
@@ -201,21 +201,21 @@ class Amounts(Bettors):
         """Learn rounds as `wealth`. Return the logarithms (n, M) of what each half-life gained by
         each reward; NaN where it is the usual one, or while the noise is not known."""
         out = np.full((len(x), len(self.half_lives)), np.nan)
-        there = ~np.isnan(reward)
+        is_known = ~np.isnan(reward)
         one = np.ones(len(x))
-        found = self._learned(scoring.learn_foretold, (2,), x, arm, there, reward, one)
-        if not there.any():
+        learned = self._learned(scoring.learn_foretold, (2,), x, arm, is_known, reward, one)
+        if not is_known.any():
             return out
-        error, width = np.moveaxis(found, 3, 0)  # (n, M, S)
+        error, width = np.moveaxis(learned, 3, 0)  # (n, M, S)
         noise = self._noise(error[:, 0, 0], width[:, 0, 0])
         score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
         score = np.maximum(score - score.max(axis=2, keepdims=True), -MAX_LOG_RATIO)
         weight = np.exp(self._weigh(np.where(np.isnan(score), 0.0, score))[0])
         error = (weight * error).sum(axis=2)
         width = (weight * width)[:, 0].sum(axis=1)
-        own = error[:, :1]  # of the hypothesis
-        bet = own * (own - error) / (width * noise)[:, None]
-        out[there] = bet - 0.5 * bet**2
+        first = error[:, :1]  # of the hypothesis
+        bet = first * (first - error) / (width * noise)[:, None]
+        out[is_known] = bet - 0.5 * bet**2
         return out
 
     def _noise(self, error: Array, width: Array) -> Array:
@@ -224,8 +224,8 @@ class Amounts(Bettors):
         squares = np.cumsum([self.squares, *np.where(sure, error**2 / width, 0.0)])
         errors = np.cumsum([self.errors, *sure])
         self.squares, self.errors = float(squares[-1]), int(errors[-1])
-        known = (errors >= MIN_ERRORS) & (squares > 0.0)
-        return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
+        has_noise = (errors >= MIN_ERRORS) & (squares > 0.0)
+        return np.where(has_noise, squares / np.maximum(errors, 1), np.nan)[:-1]
 
 
 class EProcess:

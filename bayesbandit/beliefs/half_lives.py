@@ -21,8 +21,8 @@ def prior(M: int) -> Array:
     """Return the prior probabilities (M,) of half-lives."""
     if M == 1:
         return np.ones(1)
-    rest = (1.0 - scoring.FIRST_PRIOR) / (M - 1)
-    return np.append(scoring.FIRST_PRIOR, np.full(M - 1, rest))
+    others = (1.0 - scoring.FIRST_PRIOR) / (M - 1)
+    return np.append(scoring.FIRST_PRIOR, np.full(M - 1, others))
 
 
 def aligned(shape: tuple[int, ...]) -> Array:

@@ -196,11 +196,11 @@ class Regressions(HalfLives):
     def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
         if self.joint:
-            known = self.linear_posterior(0)
-            spreads = z @ known.spread @ z.transpose(0, 2, 1)
+            posterior = self.linear_posterior(0)
+            spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
             variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
             root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
-            return self._linked(Joint(z @ known.location + offset, root, known.df))
+            return self._linked(Joint(z @ posterior.location + offset, root, posterior.df))
         K = len(self.n)
         D = z.shape[1]
         kind = row_type(D, K)
@@ -212,15 +212,15 @@ class Regressions(HalfLives):
         return self._linked(LocationScale(mean, log["scale"], np.abs(log["last"])))
 
     def predict_together(self, x: Array) -> Prediction:
-        known = self.linear_posterior(0)
+        posterior = self.linear_posterior(0)
         if self.plain:
-            x = x if known.origin is None else x - known.origin
-            return JointRows(x, known.near, root_of(known.near_spread), known.df)
+            x = x if posterior.origin is None else x - posterior.origin
+            return JointRows(x, posterior.near, root_of(posterior.near_spread), posterior.df)
         n, m, d = x.shape
         z, offset = self.features(x.reshape(-1, d))
-        mean = product(z, known.location[:, None])[:, 0] + offset
-        root = product(z, root_of(known.spread))
-        return self._linked(Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df))
+        mean = product(z, posterior.location[:, None])[:, 0] + offset
+        root = product(z, root_of(posterior.spread))
+        return self._linked(Joint(mean.reshape(n, m), root.reshape(n, m, -1), posterior.df))
 
     def _linked(self, eta: LocationScale | Joint) -> Prediction:
         """Return the prediction of mean rewards from that of the linear predictor."""

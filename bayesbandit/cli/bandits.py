@@ -92,9 +92,9 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
         player.load()  # errors come before the run
         return label.replace(name, player.name, 1), partial(player, **settings)
     if not file and name not in list_models() and running(name) is None:
-        known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
+        listed = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
         raise ValueError(
-            f"unknown bandit {name!r}; there are {known}; the models of `bayesbandit models`; and "
+            f"unknown bandit {name!r}; there are {listed}; the models of `bayesbandit models`; and "
             "FILE.py:NAME"
         )
     from bayesbandit.model import load_model
@@ -141,14 +141,14 @@ def _in_file(file: str, name: str) -> Any:
     """Return the object of a file by its name: a reward model, or what can be called."""
     path = Path(file).expanduser().resolve()
     module = module_of(path, FROM_FILE)
-    known = vars(module)
-    if name in known:
-        return known[name]
-    own = [
-        key for key, value in known.items()
+    variables = vars(module)
+    if name in variables:
+        return variables[name]
+    players = [
+        key for key, value in variables.items()
         if isinstance(value, Declaration) or getattr(value, "__module__", "") == module.__name__
     ]  # fmt: skip
-    raise ValueError(f"{path} has no object {name!r}; it has {', '.join(own) or 'none'}")
+    raise ValueError(f"{path} has no object {name!r}; it has {', '.join(players) or 'none'}")
 
 
 def play_model(
@@ -206,8 +206,8 @@ def rehearsed(text: str) -> Bandit:
     if not is_saved(text):
         return made(parse_bandit(text), REHEARSED_ARMS, REHEARSED_FEATURES, seed=0)
     saved = Bandit.load(text)
-    own = saved.spec, saved.policy, saved.balance
-    return Bandit(REHEARSED_ARMS, *own, n_features=REHEARSED_FEATURES)
+    parts = saved.spec, saved.policy, saved.balance
+    return Bandit(REHEARSED_ARMS, *parts, n_features=REHEARSED_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -221,14 +221,14 @@ class NamedPlayer(fingerprints.Deferred):
     file: str = ""
 
     def load(self) -> Factory:
-        found = _in_file(self.file, self.name) if self.file else plugin("players", self.name)
-        if callable(found):
-            return cast(Factory, found)
+        player = _in_file(self.file, self.name) if self.file else plugin("players", self.name)
+        if callable(player):
+            return cast(Factory, player)
         if not self.file:
-            raise refused("players", self.name, found, "a player")
+            raise refused("players", self.name, player, "a player")
         raise ValueError(
             f"{self.name!r} of {self.file} must be a reward model, or a class or function "
-            f"(arms, n_features, seed); it is {found!r}"
+            f"(arms, n_features, seed); it is {player!r}"
         )
 
     def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
@@ -242,16 +242,16 @@ def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
     """
     if twice := {text for text in texts if texts.count(text) > 1}:
         raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-    found: dict[str, Factory] = {}
+    factories: dict[str, Factory] = {}
     for label, factory in map(parse_bandit, texts):
-        if label in found:
+        if label in factories:
             raise ValueError(
                 f"two bandits are named {label!r}, and results are by name: rename one"
             )
         if isinstance(factory, partial) and "seed" in factory.keywords:
             raise ValueError(f"{label}: each replication has a seed of its own")
-        found[label] = factory
-    return found
+        factories[label] = factory
+    return factories
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

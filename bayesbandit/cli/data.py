@@ -29,8 +29,8 @@ def data_sets(
     rewards = {role: columns[role] for role in ("reward", "cost") if columns[role]}
     choices = {"drop": columns["drop"], "keep": columns["context"]}
     if csv is None:
-        own = {"target": target, **form}
-        for option, value in own.items():
+        settings = {"target": target, **form}
+        for option, value in settings.items():
             if value is not None:
                 raise ValueError(f"--{option} {value} needs --csv, the file that it is about")
         if rewards:
@@ -59,11 +59,11 @@ def _of_file(
 
     Raise ValueError for the log of a bandit, which lacks the rewards of the arms not chosen.
     """
-    asked = [*(["--target"] if target else []), *(f"--column {role}=…" for role in rewards)]
-    if len(asked) != 1:
+    options = [*(["--target"] if target else []), *(f"--column {role}=…" for role in rewards)]
+    if len(options) != 1:
         raise ValueError(
             "--csv needs --target, the column to predict, or --column reward=NAME or cost=NAME for "
-            "each arm" + (f"; got {' and '.join(asked)}" if asked else "")
+            "each arm" + (f"; got {' and '.join(options)}" if options else "")
         )
     texts = [target] if target else []
     table = read(csv, text=texts, **form)
@@ -72,12 +72,12 @@ def _of_file(
     signs = [sign for sign in signs_of_a_log(table.columns, classes) if sign not in named]
     if signs:
         arm = f" --column arm={target}" if target else ""
-        kept = " ".join(f"--column context={sign}" for sign in signs)
+        to_keep = " ".join(f"--column context={sign}" for sign in signs)
         raise ValueError(
             f"{csv} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
             f"`bayesbandit evaluate {csv}` says what policies would have earned (with{arm} "
             "--column reward=… --column propensity=…, where the names do not tell). If it is a "
-            f"data set, {kept} uses these columns"
+            f"data set, {to_keep} uses these columns"
         )
     name = stem_of(csv)
     if target:

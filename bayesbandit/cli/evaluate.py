@@ -72,12 +72,12 @@ def evaluate(
         check_folder(folder)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         read = partial(rounds_of, log, form, options.columns_of(column))
-        data, policies, said = judged(read, bandit or [])
+        data, policies, notes = judged(read, bandit or [])
         settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
         result = judge(data, policies, **settings)
         doubt = check(data)
         if doubt.untested:
-            said.append(f"The logged probabilities are not tested: {doubt.untested}.")
+            notes.append(f"The logged probabilities are not tested: {doubt.untested}.")
         best = result.best()
         tables = titled(result, doubt, best)
         figures = pictures(result, doubt, DIFFERENCES in tables)
@@ -89,18 +89,18 @@ def evaluate(
         write_record(folder / "run.json", record(settings))
         with replacing(folder / "results.parquet") as beside:
             policies_table.astype({"policy": str}).to_parquet(beside, index=False)
-    for text in said:
+    for text in notes:
         say(text)
     short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]
     name = Path(where).name
     show(short, f"Policies by {len(data):,} rounds of {name}")
-    texts = [text for told in result.warnings.values() for text in told]
+    texts = [text for sentences in result.warnings.values() for text in sentences]
     for text in dict.fromkeys(texts):
-        names = [str(name) for name, told in result.warnings.items() if text in told]
+        names = [str(name) for name, sentences in result.warnings.items() if text in sentences]
         warn(f"{', '.join(names)}: {text}")
     say(text := answer(result, doubt, best, tables))
     title = f"What would have been earned by the log {name}?"
-    save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *said]))
+    save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *notes]))
 
 
 def rounds_of(
@@ -147,7 +147,7 @@ def judged(
         new = [parse_bandit(text) for text in texts if text not in saved]
     except ValueError as error:
         raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
-    said = [str(data.roles)] if data.roles is not None else []
+    notes = [str(data.roles)] if data.roles is not None else []
     half = round(LEARNING_SHARE * len(data)) if new else 0
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
@@ -159,22 +159,22 @@ def judged(
         raise ValueError(f"two policies are named {twice[0]!r}: rename one")
     policies: dict[Any, Any] = {LOGGED_POLICY: None} | {arm: arm for arm in arms}
     if len(data.arms) > MAX_ARMS:
-        said.append(f"Of {len(data.arms)} arms the {MAX_ARMS} most chosen are judged.")
+        notes.append(f"Of {len(data.arms)} arms the {MAX_ARMS} most chosen are judged.")
     if new:
-        said.append(
+        notes.append(
             f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
             f"rounds {half + 1:,} to {len(data):,}."
         )
-    known = np.flatnonzero(~np.isnan(data.reward[:half]))
+    rewarded = np.flatnonzero(~np.isnan(data.reward[:half]))
     for named in new:
         bandit = made(named, data.arms, n_features=data.x.shape[1])
-        rounds = data.x[known], data.arm[known], data.reward[known]
-        bandit.update(*rounds, propensity=data.propensity[known])
+        rounds = data.x[rewarded], data.arm[rewarded], data.reward[rewarded]
+        bandit.update(*rounds, propensity=data.propensity[rewarded])
         policies[named[0]] = bandit
     for text in saved:
         bandit = Bandit.load(text)
         policies[Path(text).name] = target_of(read(bandit)[half:], bandit)
-    return later, policies, said
+    return later, policies, notes
 
 
 def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFrame]:
@@ -182,12 +182,12 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
     import pandas as pd
 
     table = result.table.reset_index()
-    said = {name: "; ".join(texts) for name, texts in result.warnings.items()}
+    sentences = {name: "; ".join(texts) for name, texts in result.warnings.items()}
     if len(result.sequence):
         last = result.sequence.groupby("policy").tail(1).set_index("policy")
         table["always_low"] = table["policy"].map(last["low"])
         table["always_high"] = table["policy"].map(last["high"])
-    table["warnings"] = table["policy"].map(said).fillna("")
+    table["warnings"] = table["policy"].map(sentences).fillna("")
     tables = {"Policies": table}
     supported = [name for name in result.policies if name not in result.unsupported]
     if LOGGED_POLICY in supported and len(supported) > 1:
@@ -232,13 +232,19 @@ def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.Da
     if top is None:  # an arm may be 0
         top = max(names, key=lambda name: names[name].value)
     row = result.simultaneous().loc[top]
-    said = f"{top} earns more than every other policy: "
+    sentence = f"{top} earns more than every other policy: "
     if best.policy is None:
-        said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
-    said += f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round."
+        sentence = (
+            f"No policy is shown to be better than all others; {top} has the largest estimate, "
+        )
+    sentence += f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round."
     gaps = tables.get(DIFFERENCES)
     if top != LOGGED_POLICY and gaps is not None:
         columns = ["difference", "low_all", "high_all"]
         gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
-        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED_POLICY}."
-    return said if len(names) == 1 else said + " These intervals hold for all policies at once."
+        sentence += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED_POLICY}."
+    return (
+        sentence
+        if len(names) == 1
+        else sentence + " These intervals hold for all policies at once."
+    )

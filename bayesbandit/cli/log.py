@@ -24,9 +24,9 @@ def verify(
 ) -> None:
     """Compute every version again and make its decisions again; list what differs, or exit by 0."""
     with clear_errors(), begun_log(log) as opened:
-        found = opened.verify()
-    if len(found):
-        show(found[["kind", "id", "said"]], "Violations")
+        violations = opened.verify()
+    if len(violations):
+        show(violations[["kind", "id", "said"]], "Violations")
         raise typer.Exit(1)
     say("The log is whole.")
 
@@ -82,12 +82,12 @@ def export(
             raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")
         check_file(out)
         with begun_log(log) as opened:
-            whole = opened.frame()
+            frame = opened.frame()
         for column in ("arms", "probabilities", "mean", "sd", "x"):
-            whole[column] = [list(one) for one in whole[column]]
+            frame[column] = [list(one) for one in frame[column]]
         with replacing(out) as beside:
             if out.suffix == ".csv":
-                whole.to_csv(beside, index=False)
+                frame.to_csv(beside, index=False)
             else:
-                whole.to_parquet(beside, index=False)
-    say(f"{counted(len(whole), 'decision')} in {out}")
+                frame.to_parquet(beside, index=False)
+    say(f"{counted(len(frame), 'decision')} in {out}")

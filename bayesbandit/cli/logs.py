@@ -14,9 +14,9 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        said = " ".join(record.getMessage().splitlines())
+        message = " ".join(record.getMessage().splitlines())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return hidden(f"{at.replace('+00:00', 'Z')} {record.levelname} {said}{trace}")
+        return hidden(f"{at.replace('+00:00', 'Z')} {record.levelname} {message}{trace}")
 
 
 def lines() -> logging.Logger:

@@ -97,17 +97,17 @@ class Commands(TyperGroup):
 
 def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
-    found: dict[str, Any] = {"drop": [], "keep": []}
+    columns: dict[str, Any] = {"drop": [], "keep": []}
     each: dict[str | int, str] = {}
     for role, column in _pairs(texts):
         arm = role.removeprefix(PROBABILITY_PREFIX)
         key = int(arm) if arm.isdecimal() else arm
         if role in ROLES_OF_SEVERAL_COLUMNS:
-            found["keep" if role == "context" else role].append(column)
-        elif role in found or (arm != role and key in each):
+            columns["keep" if role == "context" else role].append(column)
+        elif role in columns or (arm != role and key in each):
             raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
         elif role in ROLES:
-            found[role] = column
+            columns[role] = column
         elif arm and arm != role:
             each[key] = column
         else:
@@ -115,17 +115,17 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
                 f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY_PREFIX}ARM; "
                 f"got {role!r}"
             )
-    return found | ({"probabilities": each} if each else {})
+    return columns | ({"probabilities": each} if each else {})
 
 
 def columns_of_data_set(texts: Sequence[str] | None) -> dict[str, list[str]]:
     """Return the columns of a data set that --column names, by their roles."""
-    found: dict[str, list[str]] = {role: [] for role in ROLES_OF_DATA_SETS}
+    columns: dict[str, list[str]] = {role: [] for role in ROLES_OF_DATA_SETS}
     for role, column in _pairs(texts):
-        if role not in found:
-            raise ValueError(f"--column: a role is one of {', '.join(found)}; got {role!r}")
-        found[role].append(column)
-    return found
+        if role not in columns:
+            raise ValueError(f"--column: a role is one of {', '.join(columns)}; got {role!r}")
+        columns[role].append(column)
+    return columns
 
 
 def said_of(columns: Mapping[str, Sequence[str]]) -> str:

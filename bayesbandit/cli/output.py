@@ -96,12 +96,12 @@ def png(figure: Figure) -> bytes:
 
 def check_folder(folder: Path) -> None:
     """Raise OSError, before any work, if a folder cannot be made, or may not be changed."""
-    whole = folder.absolute()
-    found = next(one for one in (whole, *whole.parents) if one.exists())
-    if not found.is_dir():
-        raise NotADirectoryError(f"{folder} cannot be written: {found} is no folder")
-    if not os.access(found, os.W_OK):
-        raise PermissionError(f"{folder} cannot be written: {found} may not be changed")
+    absolute = folder.absolute()
+    nearest = next(one for one in (absolute, *absolute.parents) if one.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{folder} cannot be written: {nearest} is no folder")
+    if not os.access(nearest, os.W_OK):
+        raise PermissionError(f"{folder} cannot be written: {nearest} may not be changed")
 
 
 def check_file(path: Path) -> None:
@@ -123,11 +123,11 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     def safe(value: object) -> object:
         return f"'{value}" if isinstance(value, str) and SPREADSHEET_FORMULA.match(value) else value
 
-    found = table.rename(columns=safe)
+    safe_table = table.rename(columns=safe)
     for place, (_, column) in enumerate(table.items()):
         if column.dtype.kind == "O":  # texts, categories and mixed columns
-            found.isetitem(place, [safe(value) for value in column])
-    return found
+            safe_table.isetitem(place, [safe(value) for value in column])
+    return safe_table
 
 
 def say(*parts: str | tuple[str, str]) -> None:

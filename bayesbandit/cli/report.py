@@ -103,7 +103,7 @@ def watch(
         "What each arm alone would have earned": pd.DataFrame(values),
         "How decisions were closed": watching.closed(rows),
     }
-    said = verdict(rows, weeks)
+    answer = verdict(rows, weeks)
     lags = rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
     if len(lags):
         unit = unit_of(lags.median())
@@ -114,10 +114,10 @@ def watch(
         share = np.linspace(0.0, 1.0, min(len(late), MAX_POINTS) + 1)[1:]
         times = late.clip(SHORTEST_LAG).quantile(share).to_numpy()
         figures["lags"] = plots.reward_lags(times, share, unit)
-        said += f" Half of the rewards came within {late.median():.3g} {unit}."
+        answer += f" Half of the rewards came within {late.median():.3g} {unit}."
     if data is not None:
-        said += changed(data)
-    return tables, figures, said
+        answer += changed(data)
+    return tables, figures, answer
 
 
 def value(
@@ -160,8 +160,8 @@ def by_week(rows: pd.DataFrame, data: Log | None) -> pd.DataFrame:
     weeks = watching.monday(pd.Series(np.round(at * 1e6).astype("datetime64[us]"))).to_numpy()
     counts = watching.by_week(rows)
     lost = zip(counts.index.to_numpy(), counts.pop("lost").tolist(), strict=True)
-    found = [value(data, None, n, weeks == week) for week, n in lost]
-    values = pd.DataFrame(found, index=counts.index).rename(columns={"estimate": "value"})
+    estimates = [value(data, None, n, weeks == week) for week, n in lost]
+    values = pd.DataFrame(estimates, index=counts.index).rename(columns={"estimate": "value"})
     return counts.join(values[["value", "se", "low", "high", "refused"]]).reset_index()
 
 
@@ -169,17 +169,17 @@ def verdict(rows: pd.DataFrame, weeks: pd.DataFrame) -> str:
     """Return what a log comes to, in sentences."""
     first, last = (f"{at:%Y-%m-%d}" for at in (rows["decided_at"].min(), rows["decided_at"].max()))
     span = f"on {first}" if first == last else f"from {first} to {last}"
-    said = (
+    sentence = (
         f"{counted(len(rows), 'decision')} {span} (UTC), "
         f"{rows['lag'].count():,} with a reward that came, {rows['is_open'].sum():,} open."
     )
-    if (known := weeks[weeks["low"].notna()]).size:
-        row = known.iloc[-1]
-        said += (
+    if (with_interval := weeks[weeks["low"].notna()]).size:
+        row = with_interval.iloc[-1]
+        sentence += (
             f" In the week from {row['week']:%Y-%m-%d} a decision earned {row['value']:.4g} "
             f"[{row['low']:.4g}, {row['high']:.4g}]."
         )
-    return said
+    return sentence
 
 
 def changed(data: Log) -> str:
@@ -189,10 +189,10 @@ def changed(data: Log) -> str:
     from bayesbandit.beliefs.drift_test import EProcess
 
     evidence = EProcess()
-    there = np.flatnonzero(~np.isnan(data.reward))
+    rewarded = np.flatnonzero(~np.isnan(data.reward))
     names = data.arm
-    for some in np.split(there, range(REWARDS_AT_ONCE, len(there), REWARDS_AT_ONCE)):
-        evidence.add(data.x[some], names[some], data.reward[some])
+    for part in np.split(rewarded, range(REWARDS_AT_ONCE, len(rewarded), REWARDS_AT_ONCE)):
+        evidence.add(data.x[part], names[part], data.reward[part])
     at = evidence.test(DRIFT_ERROR_RATE).at
     if at is None:
         return " Nothing says that the rewards have changed."

@@ -69,9 +69,9 @@ def load(name: str) -> Study:
     """
     from bayesbandit.experiments.study import Study
 
-    if name not in (known := plugins("studies")):
-        there = f"; there are {', '.join(known)}" if known else f". {PAPER_MISSING}"
-        raise ValueError(f"unknown study {name!r}{there}")
+    if name not in (studies := plugins("studies")):
+        hint = f"; there are {', '.join(studies)}" if studies else f". {PAPER_MISSING}"
+        raise ValueError(f"unknown study {name!r}{hint}")
     offered = plugin("studies", name)
     if not isinstance(offered, Study):
         raise refused("studies", name, offered, "a bb.Study")

@@ -94,8 +94,8 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
         learner = Bandit.load(text)
         named = {"drop": choices["drop"], "context": choices["keep"]}
         if learner.encoder is not None and any(named.values()):
-            said = options.said_of(named)
-            raise ValueError(f"{said}: the bandit's encoder says which columns are contexts")
+            named_as = options.said_of(named)
+            raise ValueError(f"{named_as}: the bandit's encoder says which columns are contexts")
         roles, _ = _roles(log, choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
@@ -124,9 +124,11 @@ def _roles(
     from bayesbandit.tables.samples import sample
 
     encoder, arms = (None, None) if bandit is None else (bandit.encoder, bandit.arms)
-    some = pd.DataFrame(columns=log.columns)
+    empty = pd.DataFrame(columns=log.columns)
     if encoder is None:
-        kept = [column for column in log.columns if column not in choices["drop"]]
-        some = sample(log[kept]).reindex(columns=log.columns)
-    named = roles_of(some, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices)
-    return named, some
+        columns = [column for column in log.columns if column not in choices["drop"]]
+        empty = sample(log[columns]).reindex(columns=log.columns)
+    named = roles_of(
+        empty, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices
+    )
+    return named, empty

@@ -27,27 +27,27 @@ def tried(text: str) -> dict[str, tuple[float, ...]]:
     UCB are tried at four values of alpha, a linear bandit at three of ridge, ILTCB at three of
     exploration; any other player is played as it is.
     """
-    name, given = parse(text)
-    found: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
+    name, settings = parse(text)
+    grids: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
     for kind, values in ALPHA_CANDIDATES.items():
         if name in BANDITS and name.endswith(kind):
-            found["alpha"] = values
+            grids["alpha"] = values
     if name in LINEAR_BANDITS:
-        found["ridge"] = RIDGE_CANDIDATES
-    return {key: values for key, values in found.items() if key not in given}
+        grids["ridge"] = RIDGE_CANDIDATES
+    return {key: values for key, values in grids.items() if key not in settings}
 
 
 def grid(text: str) -> dict[str, Factory]:
     """Return the settings of a bandit that `--tune` tries, by their names."""
-    name, given = parse(text)
+    name, chosen = parse(text)
     free = tried(text)
-    found = {}
+    variants = {}
     for values in product(*free.values()):
-        settings = given | dict(zip(free, values, strict=True))
+        settings = chosen | dict(zip(free, values, strict=True))
         inside = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         label, factory = parse_bandit(f"{name}({inside})" if inside else name)
-        found[label] = factory
-    return found
+        variants[label] = factory
+    return variants
 
 
 def play_tuned(
@@ -75,8 +75,8 @@ def play_tuned(
         for world in sets
         for name, settings in grids.items()
     }
-    some = {label: every[label] for label in every if label in best.values()}
-    both = Experiment(sets, some, horizon, replications).run(jobs, folder)
+    selected = {label: every[label] for label in every if label in best.values()}
+    both = Experiment(sets, selected, horizon, replications).run(jobs, folder)
     later = both[both["replication"] >= half]
     played = dict([*later.groupby(["environment", "bandit"])])
     runs = pd.concat(

@@ -67,11 +67,10 @@ def by_week(rows: pd.DataFrame) -> pd.DataFrame:
 
 def closed(rows: pd.DataFrame) -> pd.DataFrame:
     """Return how many decisions are open or were closed in which way, and how old they are."""
-    found = rows.groupby("status")["decided_at"].agg(["size", "min"])
-    hours = (rows["decided_at"].max() - found["min"]).dt.total_seconds() / 3600.0
-    table = {
-        "decisions": found["size"], "oldest_hours": hours, "share": found["size"] / len(rows)
-    }  # fmt: skip
+    by_status = rows.groupby("status")["decided_at"].agg(["size", "min"])
+    hours = (rows["decided_at"].max() - by_status["min"]).dt.total_seconds() / 3600.0
+    n = by_status["size"]
+    table = {"decisions": n, "oldest_hours": hours, "share": n / len(rows)}
     return pd.DataFrame(table).rename_axis("status").reset_index()
 
 

@@ -148,12 +148,12 @@ class Experiment:
         left = [run for run in keys if keys[run] not in cache.tables]
         with bar("runs", len(keys), len(keys) - len(left), progress) as advance:
             for rows in self._played(left, jobs, texts):
-                found = {
-                    keys[run]: pd.DataFrame(own).astype(SCHEMA)[list(SCHEMA)]
-                    for run, own in groupby(rows, itemgetter(*RUN))
+                tables = {
+                    keys[run]: pd.DataFrame(group).astype(SCHEMA)[list(SCHEMA)]
+                    for run, group in groupby(rows, itemgetter(*RUN))
                 }
-                cache.put(found)
-                advance(len(found))
+                cache.put(tables)
+                advance(len(tables))
         table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
         if out is not None:
             cache.gather()
@@ -298,7 +298,7 @@ def play(
         data = sample.x[part].copy(), sample.reward[part].copy()  # a player may write into them
         chosen, propensity = rounds_of(player, rounds_by(*data, every), *data[1].shape)
         rounds = np.arange(start, t)
-        known = ~np.isnan(propensity)
+        has_propensity = ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
         value, agreement = judge(player, environment.arms, sample)
@@ -307,7 +307,7 @@ def play(
             "t": t,
             "reward": reward,
             "regret": regret,
-            "propensity": float(propensity[known].mean()) if known.any() else nan,
+            "propensity": float(propensity[has_propensity].mean()) if has_propensity.any() else nan,
             "value": value,
             "agreement": agreement,
             "optimal": solved,

@@ -26,8 +26,8 @@ RECORDED_LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", 
 
 def key(**settings: object) -> str:
     """Return the key of a table: a digest of its settings and the libraries' versions."""
-    said = json.dumps([settings, versions()], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    text = json.dumps([settings, versions()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def versions() -> dict[str, str]:
@@ -117,7 +117,7 @@ def _read(file: Path) -> list[tuple[str, pd.DataFrame]]:
 
     try:
         frame = pd.read_parquet(file, page_checksum_verification=True)
-        found = frame.groupby("key", sort=False)
-        return [(str(key), table.drop(columns="key")) for key, table in found]
+        groups = frame.groupby("key", sort=False)
+        return [(str(key), table.drop(columns="key")) for key, table in groups]
     except Exception as error:  # the reader may raise anything for a broken file
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error

@@ -97,7 +97,7 @@ def learn(
 
 
 def _columns(
-    there: list[Name],
+    columns: list[Name],
     arm: Name,
     reward: Name,
     propensity: Name | None,
@@ -106,7 +106,7 @@ def _columns(
     encoder: Encoder | None,
 ) -> Columns:
     """Return the columns by role. Raise ValueError for one that is not there."""
-    if propensity is None and "propensity" in there:
+    if propensity is None and "propensity" in columns:
         propensity = "propensity"
     roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
     if features is not None:
@@ -114,16 +114,16 @@ def _columns(
     elif encoder is not None:
         chosen = list(encoder.columns)
     else:
-        chosen = [name for name in there if name not in roles.values()]
-        if tuple(there[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
+        chosen = [name for name in columns if name not in roles.values()]
+        if tuple(columns[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
             raise ValueError(
                 "features= must name the contexts: the columns end as those of history.to_frame(), "
                 f"whose weight tells the arm; got {chosen!r}"
             )
         check_no_identifier(chosen, "features")
     for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
-        if name is not None and name not in there:
-            raise ValueError(f"the log has no column {name!r} ({role}); it has {there!r}")
+        if name is not None and name not in columns:
+            raise ValueError(f"the log has no column {name!r} ({role}); it has {columns!r}")
     return Columns(arm, reward, propensity, time, tuple(chosen))
 
 
@@ -223,10 +223,10 @@ def arms_in(table: pd.DataFrame | dd.DataFrame, arm: Name) -> list[Name]:
     """Return the names in the column of arms, sorted, whole numbers first."""
     if arm not in table.columns:
         raise ValueError(f"the log has no column {arm!r} (arm); it has {list(table.columns)!r}")
-    found = reduced(table, [arm], partial(_names_in, arm), operator.or_)
-    if not found:
+    arms = reduced(table, [arm], partial(_names_in, arm), operator.or_)
+    if not arms:
         raise ValueError("a log needs at least one round; got none")
-    return sorted(found, key=lambda name: (isinstance(name, str), name))
+    return sorted(arms, key=lambda name: (isinstance(name, str), name))
 
 
 def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> set[Name]:

@@ -57,10 +57,10 @@ def score(
     import pandas as pd
 
     table = table_of(source)
-    there: list[Name] = list(table.columns)
+    columns: list[Name] = list(table.columns)
     if features is None:
-        features = there if bandit.encoder is None else bandit.encoder.columns
-    _check(there, bandit, features)
+        features = columns if bandit.encoder is None else bandit.encoder.columns
+    _check(columns, bandit, features)
     frozen = bandit.copy()
     if bandit.belief.clock == "time" and frozen.now is None:
         frozen.now = time.time()
@@ -68,13 +68,13 @@ def score(
     return work(table, 0) if isinstance(table, pd.DataFrame) else _on_dask(table, work)
 
 
-def _check(there: list[Name], bandit: Bandit, features: Sequence[Name]) -> None:
+def _check(columns: list[Name], bandit: Bandit, features: Sequence[Name]) -> None:
     """Raise ValueError for missing columns, and for columns that would be overwritten."""
-    if missing := [name for name in features if name not in there]:
-        raise ValueError(f"the table has no column {missing[0]!r}; it has {there!r}")
+    if missing := [name for name in features if name not in columns]:
+        raise ValueError(f"the table has no column {missing[0]!r}; it has {columns!r}")
     if bandit.encoder is None and len(features) != bandit.n_features:
         raise ValueError(f"features must name {bandit.n_features} columns; got {list(features)!r}")
-    if taken := [name for name in _new_columns(bandit) if name in there]:
+    if taken := [name for name in _new_columns(bandit) if name in columns]:
         raise ValueError(f"the table has a column {taken[0]!r} already: rename it")
 
 
@@ -90,9 +90,9 @@ def _scored(
 
     rng = np.random.default_rng(bandit.copy().reseed(f"{key}, part {number}").seed)
     step = max(1, ROOM // bandit.layout.width)
-    some = (frame.iloc[i : i + step] for i in range(0, len(frame), step))
-    found = [bandit.probabilities(contexts(bandit, rows, features)) for rows in some]
-    p = np.concatenate([np.empty((0, len(bandit.arms))), *found])
+    parts = (frame.iloc[i : i + step] for i in range(0, len(frame), step))
+    probabilities = [bandit.probabilities(contexts(bandit, rows, features)) for rows in parts]
+    p = np.concatenate([np.empty((0, len(bandit.arms))), *probabilities])
     reached = p.cumsum(axis=1)
     arm = (reached > rng.random((len(p), 1)) * reached[:, -1:]).argmax(axis=1)
     propensity = p[np.arange(len(p)), arm]

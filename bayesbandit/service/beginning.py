@@ -37,16 +37,16 @@ def described(bandit: Bandit) -> dict[str, Any]:
     }
 
 
-def beginning_of(bandit: Bandit, known: Beginning) -> dict[str, Any]:
+def beginning_of(bandit: Bandit, beginning: Beginning) -> dict[str, Any]:
     """Return `described` as a log has it. A new bandit stands for one that had rounds."""
-    own: dict[str, Any] = json.loads(json.dumps(described(bandit)))
-    return own if any(own["rounds"]) else own | {"rounds": known.rounds}
+    description: dict[str, Any] = json.loads(json.dumps(described(bandit)))
+    return description if any(description["rounds"]) else description | {"rounds": beginning.rounds}
 
 
-def check_same(log: DecisionLog, known: Beginning, given: Mapping[str, Any]) -> None:
+def check_same(log: DecisionLog, beginning: Beginning, described_as: Mapping[str, Any]) -> None:
     """Raise ValueError unless what is given is that with which the log began."""
-    begun = vars(known) | vars(known.settings)
-    for what, value in given.items():
+    begun = vars(beginning) | vars(beginning.settings)
+    for what, value in described_as.items():
         if value != begun[what]:
             raise ValueError(
                 f"{log} began with another {what}: {_shown(what, begun[what])}, not "

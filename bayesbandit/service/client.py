@@ -73,16 +73,16 @@ class Client:
         Raise ValueError if the server refuses the request.
         """
         one = id_text(new_ids(1)[0]) if id is None else id
-        asked = {"context": context, "arms": None if arms is None else [*arms], "id": one}
+        body = {"context": context, "arms": None if arms is None else [*arms], "id": one}
         try:
-            told = self._insist("/decide", asked)
+            answer = self._insist("/decide", body)
         except OSError:
             if self.default is None:
                 raise
             return Answer(None, self.default, 1.0, reason="default")
         return Answer(
-            told["id"], told["variant"], told["propensity"], told["probabilities"],
-            told["reason"], told["version"],
+            answer["id"], answer["variant"], answer["propensity"], answer["probabilities"],
+            answer["reason"], answer["version"],
         )  # fmt: skip
 
     def reward(self, id: str | None, value: float, at: str | None = None) -> str:
@@ -116,10 +116,10 @@ class Client:
             else:
                 if status < SMALLEST_REFUSAL:
                     return json.loads(text) if text else None
-                said = json.loads(text).get("detail", "") if text.startswith(b"{") else ""
+                detail = json.loads(text).get("detail", "") if text.startswith(b"{") else ""
                 if status <= LARGEST_REFUSAL:
-                    raise ValueError(f"{self.host} answers {status}: {said}")
-                failure = f"{self.host} answers {status}: {said}"
+                    raise ValueError(f"{self.host} answers {status}: {detail}")
+                failure = f"{self.host} answers {status}: {detail}"
             if time.monotonic() + RETRY_SECONDS >= end:
                 raise ConnectionError(failure)
             time.sleep(RETRY_SECONDS)

@@ -52,8 +52,8 @@ class Gate:
 
     def _refusal(self, path: str, headers: Headers) -> int:
         """Return the status by which a request is refused; 0 if it is not."""
-        given = headers.get("authorization", "").encode("latin-1", "replace")
-        if path not in PATHS_WITHOUT_KEY and not secrets.compare_digest(given, self.key):
+        sent = headers.get("authorization", "").encode("latin-1", "replace")
+        if path not in PATHS_WITHOUT_KEY and not secrets.compare_digest(sent, self.key):
             return 401
         length = headers.get("content-length", "0")[:20]
         too_large = not length.isdecimal() or int(length) > LARGEST_BODY

@@ -94,12 +94,12 @@ class Learner:
     def sync(self) -> Version:
         """Get the newest version from the log; see `Service.sync`."""
         with self._version_lock:
-            own = self.version
-            known = self.ledger.digest(own.number)
-            if known == own.digest:
-                self.version = newest(self.ledger, self.parts, own)
+            version = self.version
+            digest = self.ledger.digest(version.number)
+            if digest == version.digest:
+                self.version = newest(self.ledger, self.parts, version)
                 return self.version
-            pruned = known is None and self.ledger.newest() > own.number
+            pruned = digest is None and self.ledger.newest() > version.number
             self.lost = True  # until there is a version
             self.version = newest(self.ledger, self.parts)
             self.lost = False
@@ -107,7 +107,7 @@ class Learner:
                 logger.error(
                     "%s went back: its version %d is not the one that decided here, as after a "
                     "backup was restored. Decisions go on with version %d; what came since the "
-                    "backup is lost", self.ledger, own.number, self.version.number,
+                    "backup is lost", self.ledger, version.number, self.version.number,
                 )  # fmt: skip
             return self.version
 

@@ -25,25 +25,26 @@ class Metrics:
     """The counters of one process, and the state of its log."""
 
     def __init__(self) -> None:
-        own = self.registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         self.decisions = Counter(
             "bayesbandit_decisions",
             "Answers with a decision, also again by its id, by arm.",
             ["variant"],
-            registry=own,
+            registry=registry,
         )
         self.rewards = Counter(
-            "bayesbandit_rewards", "Rewards, by how they came.", ["status"], registry=own
+            "bayesbandit_rewards", "Rewards, by how they came.", ["status"], registry=registry
         )
         self.requests = Histogram(
             "bayesbandit_request_seconds",
             "Time from a request's headers to its answer.",
             ["path", "status"],
-            registry=own,
+            registry=registry,
             buckets=BUCKETS,
         )
         self.gauges = {
-            name: Gauge(f"bayesbandit_{name}", said, registry=own) for name, said in GAUGES.items()
+            name: Gauge(f"bayesbandit_{name}", text, registry=registry)
+            for name, text in GAUGES.items()
         }
 
     def observe(self, path: str, status: int, seconds: float) -> None:

@@ -81,7 +81,7 @@ def application(
         redoc_url=None,
         dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
         responses={
-            code: {"model": Problem, "description": said} for code, said in HTTP_ERRORS.items()
+            code: {"model": Problem, "description": text} for code, text in HTTP_ERRORS.items()
         },
     )
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
@@ -119,21 +119,21 @@ class Server:
         """
 
         @wraps(handle)
-        async def answer(*given: Any, **named: Any) -> Any:
+        async def answer(*arguments: Any, **named: Any) -> Any:
             end = time.monotonic() + self.deadline
 
             def work() -> Any:
                 with request_deadline(end):
-                    return handle(*given, **named)
+                    return handle(*arguments, **named)
 
             begun = asyncio.get_running_loop().run_in_executor(self.pool, work)
             try:
-                found = await asyncio.wait_for(begun, self.deadline)
+                result = await asyncio.wait_for(begun, self.deadline)
             except TimeoutError as error:
                 raise Unavailable(f"no answer within {self.deadline:g} seconds") from error
-            if found is None:
+            if result is None:
                 return Response(status_code=204)
-            return Response(to_json(found, exclude_none=True), media_type="application/json")
+            return Response(to_json(result, exclude_none=True), media_type="application/json")
 
         return answer
 
@@ -214,24 +214,26 @@ class Server:
 
 def _refused(request: Request, error: Exception) -> Response:
     """Answer a request that cannot be done by a status and a sentence."""
-    status, said = 422, str(error)
+    status, sentence = 422, str(error)
     match error:
         case RequestValidationError():
             first, *more = error.errors()
             place = ".".join(str(part) for part in first["loc"] if part != "body")
-            said = f"{place or 'the body'}: {first['msg']}"
-            said += f"; and {len(more)} more" if more else ""
+            sentence = f"{place or 'the body'}: {first['msg']}"
+            sentence += f"; and {len(more)} more" if more else ""
             if first["type"] == "json_invalid":
                 why = first.get("ctx", {}).get("error", "it cannot be read")
-                status, said = 400, f"the body is not JSON: {why}"
+                status, sentence = 400, f"the body is not JSON: {why}"
         case NoDecision():
             status = 404
         case Conflict():
             status = 409
         case OSError():
             logger.error("%s", error)
-            status, said = 503, UNAVAILABLE
-    text = said if len(said) <= MAX_SENTENCE_LENGTH else said[:MAX_SENTENCE_LENGTH] + "…"
+            status, sentence = 503, UNAVAILABLE
+    text = (
+        sentence if len(sentence) <= MAX_SENTENCE_LENGTH else sentence[:MAX_SENTENCE_LENGTH] + "…"
+    )
     safe = text.encode("utf-8", "backslashreplace").decode()
     headers = {"Retry-After": "1"} if status == 503 else None
     return JSONResponse({"detail": safe}, status, headers)

@@ -77,12 +77,12 @@ class Service:
         checks.integer(snapshot_every, "snapshot_every", least=1)
         ledger = check_log(log)
         settings = settings_of(wait, default_reward, activation)
-        if (known := ledger.beginning()) is None:
+        if (beginning := ledger.beginning()) is None:
             ledger.begin(settings, described(bandit), saved(bandit))
-            known = ledger.begun()
-        check_same(log, known, beginning_of(bandit, known) | vars(settings))
+            beginning = ledger.begun()
+        check_same(log, beginning, beginning_of(bandit, beginning) | vars(settings))
         parts = Parts(policy=bandit.policy, model=bandit.spec, balance=bandit.balance)
-        self._begin(log, known, parts, snapshot_every, clock)
+        self._begin(log, beginning, parts, snapshot_every, clock)
 
     @classmethod
     def open(
@@ -98,21 +98,21 @@ class Service:
         parts: the policy, model or balance that snapshots do not hold; see `Bandit.load`.
         """
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        known = check_log(log).begun()
+        beginning = check_log(log).begun()
         if (policy := parts.get("policy")) is not None:
-            check_same(log, known, {"policy": checks.shown(policy)})
+            check_same(log, beginning, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
-        service._begin(log, known, parts, snapshot_every, clock)
+        service._begin(log, beginning, parts, snapshot_every, clock)
         return service
 
     def _begin(
-        self, log: DecisionLog, known: Beginning, parts: Parts, snapshot_every: int,
+        self, log: DecisionLog, beginning: Beginning, parts: Parts, snapshot_every: int,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self.log = log
         self.clock = clock
-        self.settings = known.settings
-        self._secret = known.secret
+        self.settings = beginning.settings
+        self._secret = beginning.secret
         self._count_lock = Lock()
         self._t = 0
         self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
@@ -177,7 +177,7 @@ class Service:
         numbers = decision.rows[:, ARM - TAIL].astype(np.int64).tolist()
         propensities = decision.rows[:, PROPENSITY - TAIL].tolist()
         probabilities = decision.probabilities
-        made = [
+        stored = [
             Stored(
                 ids[i], now, version.number, t[i], decision.arms[numbers[i]], propensities[i],
                 decision.arms, decision.rows[i], probabilities[i],
@@ -188,11 +188,11 @@ class Service:
         if self._learner.lost:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
-        if not self.log.ledger.append(made, None if wait is None else now + wait):
-            made = self._stored_before(ids, texts, among)
-            if not made:
+        if not self.log.ledger.append(stored, None if wait is None else now + wait):
+            stored = self._stored_before(ids, texts, among)
+            if not stored:
                 raise NotStored("the log has another decision in the place of this one")
-        return made, single
+        return stored, single
 
     def _reserve_rounds(self, n: int) -> int:
         """Return the number of the first of n more rounds: how many were decided before."""
@@ -337,16 +337,16 @@ def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
     return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
 
 
-def ids_of(given: object, n: int, one: bool) -> list[str]:
+def ids_of(names: object, n: int, one: bool) -> list[str]:
     """Return the ids of n decisions as a list; raise ValueError unless all differ."""
-    ids = [given] if one else list_of(given, "id")
-    found = [check_id(each) for each in ids]
-    if len(found) != n or len(set(found)) < n:
+    ids = [names] if one else list_of(names, "id")
+    checked = [check_id(each) for each in ids]
+    if len(checked) != n or len(set(checked)) < n:
         raise ValueError(
-            f"id must have one text for each of {n} contexts, all different; got {len(found)}, of "
-            f"which {len(set(found))} differ"
+            f"id must have one text for each of {n} contexts, all different; got {len(checked)}, "
+            f"of which {len(set(checked))} differ"
         )
-    return found
+    return checked
 
 
 def list_of(values: object, what: str) -> list[object]:

@@ -122,9 +122,11 @@ class Database:
 
         self.failures = (SQLAlchemyError, Error)
         connect = bounded(seconds_left).connect
-        own = {name: value for name, value in SERVER_SETTINGS.items() if name not in self.url.query}
+        defaults = {
+            name: value for name, value in SERVER_SETTINGS.items() if name not in self.url.query
+        }
         event.listen(
-            engine, "do_connect", lambda _, __, given, named: connect(*given, **own | named)
+            engine, "do_connect", lambda _, __, given, named: connect(*given, **defaults | named)
         )
         return engine
 
@@ -149,10 +151,10 @@ class Database:
     def _file(self) -> tuple[int, int] | None:
         """Return device and inode of SQLite's file; None without a file."""
         try:
-            there = None if self.path is None else self.path.stat()
+            status = None if self.path is None else self.path.stat()
         except FileNotFoundError:
-            there = None
-        return None if there is None else (there.st_dev, there.st_ino)
+            status = None
+        return None if status is None else (status.st_dev, status.st_ino)
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -164,9 +166,9 @@ class Database:
         except self.failures as error:
             without_secrets(error, urls.secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
-            said = " ".join(str(cause).split())
+            message = " ".join(str(cause).split())
             raise Unavailable(
-                f"the log {self.shown} cannot be read or written now: {said}"
+                f"the log {self.shown} cannot be read or written now: {message}"
             ) from error
 
     @contextmanager
@@ -293,16 +295,16 @@ class Database:
     def _known(self, connection: Connection) -> bool:
         """Return whether the tables of a log are there."""
         seen = inspect(connection)
-        there = {name for name in seen.get_table_names() if name.startswith("bandit_")}
+        names = {name for name in seen.get_table_names() if name.startswith("bandit_")}
         for name, table in metadata.tables.items():
-            columns = {column["name"] for column in seen.get_columns(name)} if name in there else {}
-            if there and columns != {*table.columns.keys()}:
+            columns = {column["name"] for column in seen.get_columns(name)} if name in names else {}
+            if names and columns != {*table.columns.keys()}:
                 raise ValueError(
                     f"the log {self.shown} has tables of another release than this one ({RELEASE}):"
                     f" the columns of {name} differ. Read it with the release that made it: "
                     "`bayesbandit log export`, or DecisionLog(url).frame()"
                 )
-        return bool(there)
+        return bool(names)
 
     def checkpoint(self) -> None:
         """Write what SQLite keeps beside its file into the file, so that a copy has it."""

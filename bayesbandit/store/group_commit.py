@@ -46,10 +46,10 @@ class Statement(NamedTuple):
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Execute the statement with the columns of each row."""
-        given: Any = rows
+        parameters: Any = rows
         if self.names is not None:
-            given = [*map(itemgetter(*self.names), rows)]
-        connection.exec_driver_sql(self.text, given)
+            parameters = [*map(itemgetter(*self.names), rows)]
+        connection.exec_driver_sql(self.text, parameters)
 
 
 def insert_statements(dialect: Dialect) -> list[Statement]:
@@ -89,50 +89,50 @@ class GroupCommit:
     def _begin(self) -> None:
         self.commit_lock, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
 
-    def append(self, made: Sequence[Stored], due: int | None) -> bool:
+    def append(self, stored: Sequence[Stored], due: int | None) -> bool:
         """Store decisions, all or none; return False, and store nothing, if an id is taken.
 
         due: when to learn them; None: when a reward comes. Decisions of other threads that arrive
         meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
         are stored.
         """
-        rows = [{"due": due, **row_of(one)} for one in made]
+        rows = [{"due": due, **row_of(one)} for one in stored]
         if self.pid != os.getpid():  # a fork has other threads
             self._begin()
-        own = Waiting(rows, deadline())
-        self.waiting.append(own)
+        waiting = Waiting(rows, deadline())
+        self.waiting.append(waiting)
         with statement_limit(self.database.timeout):
             if not self.commit_lock.acquire(timeout=max(seconds_left(), 0.0)):
                 with suppress(ValueError):  # of a call that another thread stores now
-                    self.waiting.remove(own)
+                    self.waiting.remove(waiting)
                 raise NotStored(f"{NOT_STORED}the log {self.database.shown} did not answer in time")
         try:
-            if own.stored is None and own.failure is None:
+            if waiting.stored is None and waiting.failure is None:
                 self._store([self.waiting.popleft() for _ in range(len(self.waiting))])
         finally:
             self.commit_lock.release()
-        if own.failure is not None:
-            raise NotStored(f"{NOT_STORED}{own.failure}") from own.failure
-        return bool(own.stored)
+        if waiting.failure is not None:
+            raise NotStored(f"{NOT_STORED}{waiting.failure}") from waiting.failure
+        return bool(waiting.stored)
 
-    def _store(self, some: Sequence[Waiting]) -> None:
+    def _store(self, batch: Sequence[Waiting]) -> None:
         """Store the rows of these calls in one transaction; one by one if an id is taken."""
         try:
-            with request_deadline(min(one.deadline for one in some)):
-                done = self._committed([row for one in some for row in one.rows])
+            with request_deadline(min(one.deadline for one in batch)):
+                done = self._committed([row for one in batch for row in one.rows])
         except Unavailable as error:
-            for one in some:
+            for one in batch:
                 one.failure = error
             return
         except BaseException as error:
-            for one in some:
+            for one in batch:
                 one.failure = Unavailable(f"another thread failed: {error!r}")
             raise
-        if done or len(some) == 1:
-            for one in some:
+        if done or len(batch) == 1:
+            for one in batch:
                 one.stored = done
         else:
-            for one in some:
+            for one in batch:
                 self._store([one])
 
     def _committed(self, rows: list[dict[str, Any]]) -> bool:

@@ -32,8 +32,8 @@ def backup(ledger: Ledger, path: Path) -> None:
         with ledger.database.read(patient=True) as source, copy.write() as target:
             rows = source.execution_options(yield_per=COPIED_ROWS)
             for table in metadata.sorted_tables:
-                for some in rows.execute(select(table)).mappings().partitions():
-                    target.execute(insert(table), [dict(row) for row in some])
+                for part in rows.execute(select(table)).mappings().partitions():
+                    target.execute(insert(table), [dict(row) for row in part])
         copy.pragma("journal_mode=DELETE")  # all in one file
     finally:
         copy.close()
@@ -48,8 +48,8 @@ def checkpoint(ledger: Ledger, parts: Parts) -> int:
 def prune(ledger: Ledger) -> int:
     """Delete what came before the newest checkpoint; return how many decisions went."""
     column = versions.c
-    found = select(func.max(column.number)).where(column.kind == CHECKPOINT)
-    last = ledger.one(found)
+    newest = select(func.max(column.number)).where(column.kind == CHECKPOINT)
+    last = ledger.one(newest)
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
     gone = 0
@@ -82,10 +82,10 @@ def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
     checkpoint(ledger, parts)  # which is computed from what is there
     n_features = ledger.begun().n_features
     erased = 0
-    for some in batched(ids, COPIED_ROWS):
+    for part in batched(ids, COPIED_ROWS):
         with ledger.database.write() as connection:
-            there = select(decisions.c.id, decisions.c.row).where(of_ids(decisions, some))
-            for row in connection.execute(there).all():
+            rows = select(decisions.c.id, decisions.c.row).where(of_ids(decisions, part))
+            for row in connection.execute(rows).all():
                 numbers = from_bytes(row.row).copy()
                 numbers[:n_features] = np.nan
                 one = update(decisions).where(of_ids(decisions, [row.id]))

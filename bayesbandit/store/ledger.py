@@ -101,8 +101,8 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
     digest = blake2b(f"{at} {kind} {detail}".encode(), key=before[:64], digest_size=32)
     for case in closed:
         one = case.decision
-        told = one.id, one.decided_at, one.version, one.t, one.arm, one.propensity
-        digest.update(f"{told} {case.outcome} {case.reward!r}".encode())
+        fields = one.id, one.decided_at, one.version, one.t, one.arm, one.propensity
+        digest.update(f"{fields} {case.outcome} {case.reward!r}".encode())
         digest.update(to_bytes(one.probabilities) + to_bytes(one.beside_context))
     return digest.digest()
 
@@ -143,18 +143,18 @@ class Ledger:
         if detail is None:
             return None
         try:
-            known = json.loads(detail)
-            settings = Settings(**known.pop("settings"))
-            secret = bytes.fromhex(known.pop("secret"))
-            return Beginning(settings, secret, **known)
+            fields = json.loads(detail)
+            settings = Settings(**fields.pop("settings"))
+            secret = bytes.fromhex(fields.pop("secret"))
+            return Beginning(settings, secret, **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"how {self} began cannot be read: {error}") from error
 
     def begun(self) -> Beginning:
         """Return how the bandit began; raise ValueError if the log has none yet."""
-        if (known := self.beginning()) is None:
+        if (beginning := self.beginning()) is None:
             raise self.no_bandit()
-        return known
+        return beginning
 
     def no_bandit(self) -> ValueError:
         """Return the error for a log that has no bandit."""
@@ -167,8 +167,8 @@ class Ledger:
 
         detail: the other fields of `Beginning`. data: the bytes of its file.
         """
-        known = {**detail, "settings": vars(settings), "secret": secrets.token_hex(32)}
-        begun = self.commit(blake2b(data).digest(), 0, STARTED, known, data=data) is not None
+        fields = {**detail, "settings": vars(settings), "secret": secrets.token_hex(32)}
+        begun = self.commit(blake2b(data).digest(), 0, STARTED, fields, data=data) is not None
         self.database.checkpoint()  # so that a copied file has a beginning
         return begun
 
@@ -189,48 +189,48 @@ class Ledger:
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
-        known: dict[str, Stored] = {}
+        by_id: dict[str, Stored] = {}
         with self.database.read() as connection:
-            for some in batched(ids, IDS_PER_QUERY):
-                found = connection.execute(select(decisions).where(of_ids(decisions, some)))
-                known |= {row.id: stored_of(row) for row in found}
-        return [known[id_] for id_ in ids if id_ in known]
+            for part in batched(ids, IDS_PER_QUERY):
+                rows = connection.execute(select(decisions).where(of_ids(decisions, part)))
+                by_id |= {row.id: stored_of(row) for row in rows}
+        return [by_id[id_] for id_ in ids if id_ in by_id]
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(
-        self, given: Sequence[tuple[str, float, int | None]], now: int, how: Settings
+        self, arrivals: Sequence[tuple[str, float, int | None]], now: int, how: Settings
     ) -> list[str | ValueError]:
         """Store rewards, and return for each one whether it counts.
 
-        given: the decision's id, the reward's value and when it was observed (microseconds since
+        arrivals: the decision's id, the reward's value and when it was observed (microseconds since
         1970; None: now, or at its decision if the clock went back since). Return TIMELY, LATE,
         UNKNOWN (no such decision; the first one is stored) or AGAIN (stored before). For a reward
         that is not stored return its error: a Conflict if the decision has another one, a
         ValueError if it was observed before its decision or after now.
         """
-        found: list[str | ValueError] = []
-        for some in batched(given, IDS_PER_QUERY):
+        statuses: list[str | ValueError] = []
+        for part in batched(arrivals, IDS_PER_QUERY):
             with self.database.write() as connection:
-                found += self._rewards(connection, some, now, how)
-        return found
+                statuses += self._rewards(connection, part, now, how)
+        return statuses
 
     def _rewards(
-        self, connection: Connection, given: Sequence[tuple[str, float, int | None]], now: int,
+        self, connection: Connection, arrivals: Sequence[tuple[str, float, int | None]], now: int,
         how: Settings,
     ) -> list[str | ValueError]:  # fmt: skip
-        ids = sorted({id_ for id_, *_ in given})
+        ids = sorted({id_ for id_, *_ in arrivals})
         states_by_id = self._lock(connection, ids)
         past = connection.execute(select(rewards).where(of_ids(rewards, ids)))
-        told = {(row.decision_id, bool(row.known)): row.value for row in past}
+        values = {(row.decision_id, bool(row.known)): row.value for row in past}
         new = list[dict[str, Any]]()
-        found = list[str | ValueError]()
-        for id_, value, when in given:
+        statuses = list[str | ValueError]()
+        for id_, value, when in arrivals:
             state = states_by_id.get(id_)
-            known = state is not None
+            is_known = state is not None
             decided: int | None = None if state is None else state.decided_at
             if when is not None and (wrong := mistimed(when, decided, now)):
-                found.append(wrong)
+                statuses.append(wrong)
                 continue
             at = max(now, decided or now) if when is None else when
             if state is None:
@@ -239,13 +239,13 @@ class Ledger:
                 status = LATE
             else:
                 status = TIMELY
-            if (id_, known) in told:
-                found.append(_again(id_, value, told[id_, known]) if known else UNKNOWN)
+            if (id_, is_known) in values:
+                statuses.append(_again(id_, value, values[id_, is_known]) if is_known else UNKNOWN)
                 continue
-            told[id_, known] = value
-            found.append(status)
+            values[id_, is_known] = value
+            statuses.append(status)
             row = {
-                "decision_id": id_, "known": known, "value": value,
+                "decision_id": id_, "known": is_known, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             new.append(row)
@@ -253,19 +253,19 @@ class Ledger:
             self.database.add(connection, rewards, sorted(new, key=KEY_OF_REWARD))
         timely = [states_by_id[row["decision_id"]] for row in new if row["status"] == TIMELY]
         self._note(connection, timely, now, how, came=1)
-        return found
+        return statuses
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
         """Note that decisions were shown; a second time changes nothing.
 
         Raise ValueError if the log lacks an id.
         """
-        for some in batched(sorted({*ids}), IDS_PER_QUERY):
+        for part in batched(sorted({*ids}), IDS_PER_QUERY):
             with self.database.write() as connection:
-                known = self._lock(connection, some)
-                if lost := {*some} - {*known}:
+                states_by_id = self._lock(connection, part)
+                if lost := {*part} - {*states_by_id}:
                     raise NoDecision(f"the log has no decision {min(lost)!r}")
-                new = [row for row in known.values() if not row.shown]
+                new = [row for row in states_by_id.values() if not row.shown]
                 self._note(connection, new, now, how, shown=1)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -275,17 +275,17 @@ class Ledger:
         transactions cannot deadlock.
         """
         id_ = STATE.decision_id
-        found = (
+        rows = (
             select(states, decisions.c.decided_at)
             .join(decisions, of_decision(states))
             .where(of_ids(states, ids))
             .order_by(id_ if self.database.sqlite else id_.collate("C"))
             .with_for_update(of=states)
         )
-        return {row.decision_id: row for row in connection.execute(found)}
+        return {row.decision_id: row for row in connection.execute(rows)}
 
     def _note(
-        self, connection: Connection, known: Iterable[Row[Any]], now: int, how: Settings,
+        self, connection: Connection, rows: Iterable[Row[Any]], now: int, how: Settings,
         **news: int,
     ) -> None:  # fmt: skip
         """Note in the states of decisions that a reward came, or that they were shown.
@@ -293,7 +293,7 @@ class Ledger:
         A decision is due when its reward has come and, with activation, it was shown.
         """
         changed = []
-        for row in known:
+        for row in rows:
             state = {"came": row.came, "shown": row.shown, "due": row.due} | news
             ready = state["came"] and (state["shown"] or not how.activation)
             if ready and row.outcome is None and (row.due is None or row.due > now):
@@ -317,14 +317,14 @@ class Ledger:
         with self.database.read() as connection:
             queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()
-        found = list[Due]()
+        queue_of_due = list[Due]()
         broken = dict[str, str]()
         for row in rows:
             try:
-                found.append(due_of(row))
+                queue_of_due.append(due_of(row))
             except ValueError as error:
                 broken[row.id] = str(error)
-        return found, broken
+        return queue_of_due, broken
 
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
@@ -375,25 +375,25 @@ class Ledger:
     def newest(self, until: int | None = None) -> int:
         """Return the number of the newest version, or of the newest up to a time; −1: none."""
         column = versions.c
-        found = select(func.max(column.number)).where(column.number >= 0)
-        newest = self.one(found if until is None else found.where(column.at <= until))
+        number = select(func.max(column.number)).where(column.number >= 0)
+        newest = self.one(number if until is None else number.where(column.at <= until))
         return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
         column = versions.c
-        found: bytes | None = self.one(select(column.digest).where(column.number == number))
-        return found
+        digest: bytes | None = self.one(select(column.digest).where(column.number == number))
+        return digest
 
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         column = versions.c
-        found = select(column.number, column.digest, column.detail, column.snapshot).where(
+        query = select(column.number, column.digest, column.detail, column.snapshot).where(
             column.number > above, column.snapshot.is_not(None)
         )
         order = column.number if oldest else column.number.desc()
         with self.database.read() as connection:
-            row = connection.execute(found.order_by(order).limit(1)).first()
+            row = connection.execute(query.order_by(order).limit(1)).first()
         return None if row is None else Snapshot(*row)
 
     def add_snapshot(self, number: int, data: bytes) -> None:
@@ -401,23 +401,23 @@ class Ledger:
 
         Version 0 has one from the beginning until it is pruned, and gets no other.
         """
-        mine = versions.c.number == number, versions.c.kind != STARTED
+        of_version = versions.c.number == number, versions.c.kind != STARTED
         with self.database.write() as connection:
-            connection.execute(update(versions).where(*mine).values(snapshot=data))
+            connection.execute(update(versions).where(*of_version).values(snapshot=data))
             self._forget_snapshots(connection, number)
 
     def _forget_snapshots(self, connection: Connection, newest: int) -> None:
         """Delete the snapshots before this one, but for the first and those of checkpoints."""
         old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
-        there = versions.c.snapshot.is_not(None)
-        connection.execute(update(versions).where(*old, there).values(snapshot=None))
+        has_snapshot = versions.c.snapshot.is_not(None)
+        connection.execute(update(versions).where(*old, has_snapshot).values(snapshot=None))
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
         number = versions.c.number
-        found = select(versions).where(number > after)
+        query = select(versions).where(number > after)
         with self.database.read() as connection:
-            rows = connection.execute(found.order_by(number).limit(limit)).all()
+            rows = connection.execute(query.order_by(number).limit(limit)).all()
             if not rows:
                 return []
             closed: dict[int, list[Outcome]] = {row.number: [] for row in rows}
@@ -428,8 +428,8 @@ class Ledger:
 
     def closed(self) -> Select[Any]:
         """Return the query for closed decisions, in the order in which they were learned."""
-        found = recorded().where(STATE.version.is_not(None))
-        return found.order_by(STATE.version, STATE.place)
+        query = recorded().where(STATE.version.is_not(None))
+        return query.order_by(STATE.version, STATE.place)
 
     def _version(
         self, number: int, at: int, kind: str, detail: str, digest: bytes, data: bytes | None
@@ -479,10 +479,10 @@ def outcome_of(row: Row[Any]) -> Outcome:
 
 def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:
     """Return the change of a row of the table of versions; raise ValueError if it is broken."""
-    known = row._mapping
+    columns = row._mapping
     try:
-        detail = json.loads(known["detail"])
-        kind = known["kind"]
+        detail = json.loads(columns["detail"])
+        kind = columns["kind"]
         if kind == LEARN:
             integer(detail["closed"], "closed", least=0)
         elif kind in (ADDED, REMOVED):
@@ -490,5 +490,5 @@ def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:
         elif kind != CHECKPOINT:
             raise ValueError(f"there is no change {kind!r}")
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"version {known['number']} cannot be read: {error}") from error
-    return Change(known["number"], known["at"], kind, detail, known["digest"], tuple(closed))
+        raise ValueError(f"version {columns['number']} cannot be read: {error}") from error
+    return Change(columns["number"], columns["at"], kind, detail, columns["digest"], tuple(closed))

@@ -161,5 +161,5 @@ class DecisionLog:
         """
         from bayesbandit.store.keeping import erase
 
-        given = [ids] if isinstance(ids, str) else list(ids)
-        return erase(self.ledger, [check_id(one) for one in given], parts)
+        names = [ids] if isinstance(ids, str) else list(ids)
+        return erase(self.ledger, [check_id(one) for one in names], parts)

@@ -31,63 +31,63 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
             raise ValueError(f"the log has no bandit before {until!r}")
         version = by_time if version is None else min(version, by_time)
     ledger.begun()
-    if (kept := ledger.snapshot(oldest=True)) is None:
+    if (snapshot := ledger.snapshot(oldest=True)) is None:
         raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
-    if version is not None and not kept.number <= version <= ledger.newest():
-        raise ValueError(f"version must be {kept.number} … {ledger.newest()}; got {version!r}")
-    return catch_up(ledger, restored(kept, parts), parts, version)
+    if version is not None and not snapshot.number <= version <= ledger.newest():
+        raise ValueError(f"version must be {snapshot.number} … {ledger.newest()}; got {version!r}")
+    return catch_up(ledger, restored(snapshot, parts), parts, version)
 
 
 def frames(
     ledger: Ledger, since: object, until: object, size: int = 10_000
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
-    known = ledger.beginning()
+    beginning = ledger.beginning()
     begin, end = to_microseconds(since, "since"), to_microseconds(until, "until")
-    own = decisions.c
-    found = recorded().order_by(own.decided_at, own.id)
+    columns = decisions.c
+    query = recorded().order_by(columns.decided_at, columns.id)
     if end is not None:
-        found = found.where(own.decided_at < end)
+        query = query.where(columns.decided_at < end)
     last = (-(2**62) if begin is None else begin, "")  # no id is ""
-    while known is not None:
-        after = tuple_(own.decided_at, own.id) > last
+    while beginning is not None:
+        after = tuple_(columns.decided_at, columns.id) > last
         with ledger.database.read(patient=True) as connection:
-            rows = connection.execute(found.where(after).limit(size)).all()
+            rows = connection.execute(query.where(after).limit(size)).all()
         if not rows:
             return
-        yield table(rows, known.n_features)
+        yield table(rows, beginning.n_features)
         last = (rows[-1].decided_at, rows[-1].id)
 
 
 def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     """Return the table of decisions as `recorded` has them: one row for each."""
-    some = [stored_of(row) for row in rows]
-    mean = pd.Series([None] * len(some), dtype=object)
+    stored = [stored_of(row) for row in rows]
+    mean = pd.Series([None] * len(stored), dtype=object)
     sd = mean.copy()
     groups: dict[tuple[Name, ...], list[int]] = {}
-    for i, one in enumerate(some):
+    for i, one in enumerate(stored):
         groups.setdefault(one.arms, []).append(i)
     for arms, which in groups.items():
-        own = np.stack([some[i].row for i in which])
+        records = np.stack([stored[i].row for i in which])
         K = len(arms)
-        record = own.view(row_type(own.shape[1] - TAIL - 3 * K, K))[:, 0]
+        record = records.view(row_type(records.shape[1] - TAIL - 3 * K, K))[:, 0]
         scale = deviation(record["rule"][:, None], record["scale"], record["last"])
         mean.iloc[which] = [*record["mean"]]
         sd.iloc[which] = [*scale]
 
     def plain(name: str) -> pd.Series:
-        return pd.Series([getattr(one, name) for one in some], dtype=object)
+        return pd.Series([getattr(one, name) for one in stored], dtype=object)
 
     columns = {
         "decision_id": plain("id"),
-        "decided_at": _times([one.decided_at for one in some]),
+        "decided_at": _times([one.decided_at for one in stored]),
         "arm": plain("arm"),
         "propensity": plain("propensity").astype(np.float64),
         "arms": plain("arms"),
         "probabilities": plain("probabilities"),
         "mean": mean,
         "sd": sd,
-        "x": pd.Series([one.row[:n_features] for one in some], dtype=object),
+        "x": pd.Series([one.row[:n_features] for one in stored], dtype=object),
         "context": plain("context"),
         "reward": np.array([reward_of(row) for row in rows], dtype=np.float64),
         "rewarded_at": _times([row.observed_at for row in rows]),
@@ -105,24 +105,24 @@ def reward_of(row: Row[Any]) -> float | None:
 
 
 def _times(at: Sequence[int | None]) -> pd.Series:
-    known = [BEFORE_ALL_TIME if one is None else one for one in at]
-    return pd.Series(np.array(known, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
+    moments = [BEFORE_ALL_TIME if one is None else one for one in at]
+    return pd.Series(np.array(moments, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
-    found: dict[str, int] = {"decisions": 0, "open": 0}
+    totals: dict[str, int] = {"decisions": 0, "open": 0}
     closed = select(states.c.outcome, func.count())
     came = select(rewards.c.status, func.count())
-    made = select(func.count(), func.count(versions.c.snapshot))
+    of_versions = select(func.count(), func.count(versions.c.snapshot))
     with ledger.database.read(patient=True) as connection:
         for outcome, n in connection.execute(closed.group_by(states.c.outcome)):
-            found["open" if outcome is None else f"closed: {outcome}"] = n
-            found["decisions"] += n
+            totals["open" if outcome is None else f"closed: {outcome}"] = n
+            totals["decisions"] += n
         for status, n in connection.execute(came.group_by(rewards.c.status)):
-            found[f"rewards: {status}"] = n
-        found["versions"], found["snapshots"] = connection.execute(made).one()
-    return found
+            totals[f"rewards: {status}"] = n
+        totals["versions"], totals["snapshots"] = connection.execute(of_versions).one()
+    return totals
 
 
 def waiting(ledger: Ledger) -> tuple[int, int]:

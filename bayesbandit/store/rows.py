@@ -94,18 +94,18 @@ def row_of(one: Stored) -> dict[str, Any]:
 def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
     columns = row._mapping
-    known = {name: columns[name] for name in DECISION_COLUMNS}
+    fields = {name: columns[name] for name in DECISION_COLUMNS}
     try:
-        known["arm"] = arm_named(known["arm"])
-        known["arms"] = arms_named(known["arms"])
+        fields["arm"] = arm_named(fields["arm"])
+        fields["arms"] = arms_named(fields["arms"])
         for name in ("row", "probabilities", "x"):
-            known[name] = None if known[name] is None else from_bytes(known[name])
-        K = len(known["arms"])
-        if len(known["row"]) < TAIL + 3 * K or len(known["probabilities"]) != K:
-            raise ValueError(f"it has {len(known['row'])} numbers for {K} arms")
-        return Stored(**known)
+            fields[name] = None if fields[name] is None else from_bytes(fields[name])
+        K = len(fields["arms"])
+        if len(fields["row"]) < TAIL + 3 * K or len(fields["probabilities"]) != K:
+            raise ValueError(f"it has {len(fields['row'])} numbers for {K} arms")
+        return Stored(**fields)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
+        raise ValueError(f"decision {fields['id']!r} cannot be read: {error}") from error
 
 
 def context_texts(x: object, n: int, one: bool) -> list[str | None]:
@@ -197,8 +197,8 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
         try:
             bandit = Bandit.load(path, **parts)
         except ValueError as error:
-            said = str(error).replace(str(path), f"the snapshot of version {version}")
-            raise ValueError(said) from error
+            message = str(error).replace(str(path), f"the snapshot of version {version}")
+            raise ValueError(message) from error
     if isinstance(bandit.belief, Refits):
         bandit.belief.refit_when_asked()
     return bandit
@@ -209,10 +209,10 @@ def to_microseconds(at: object, what: str) -> int | None:
     if at is None:
         return None
     try:
-        found = round(float(at) * 1e6) if is_real(at) else _of_date(at)
-        if abs(found) > MAX_MICROSECONDS:  # NaT too
+        moment = round(float(at) * 1e6) if is_real(at) else _of_date(at)
+        if abs(moment) > MAX_MICROSECONDS:  # NaT too
             raise ValueError("no database holds this time")
-        return found
+        return moment
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'

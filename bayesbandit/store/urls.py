@@ -23,31 +23,32 @@ def parsed(url: object) -> URL:
     if not isinstance(url, str):
         raise TypeError(f'url must be text, as "sqlite:///offers.db"; got {type(url).__name__}')
     url = url.strip()
-    scheme, has_scheme, rest = url.partition("://")
+    scheme, has_scheme, place = url.partition("://")
     driver = DRIVERS.get(scheme.lower(), scheme.lower())
     try:
-        known = make_url(f"{driver}://{rest}" if has_scheme else "")
+        address = make_url(f"{driver}://{place}" if has_scheme else "")
     except (ArgumentError, ValueError) as error:  # ValueError: of a port that is no number
         error.args = ("the address cannot be read",)  # SQLAlchemy's text may quote it
         got = shown(url) if has_scheme else "a text without ://"
         raise ValueError(f"url must be as {ADDRESS_EXAMPLES}; got {got}") from error
-    backend = known.get_backend_name()
-    if backend != "sqlite" and known.drivername != "postgresql+psycopg":
+    backend = address.get_backend_name()
+    if backend != "sqlite" and address.drivername != "postgresql+psycopg":
         raise ValueError(
-            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got {known.drivername!r}"
+            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got "
+            f"{address.drivername!r}"
         )
     if backend == "sqlite":
-        if known.database in (None, "", ":memory:") or "mode=memory" in url:
+        if address.database in (None, "", ":memory:") or "mode=memory" in url:
             raise ValueError('a log that lasts needs a file, as "sqlite:///offers.db"')
-        folder = Path(str(known.database)).parent
+        folder = Path(str(address.database)).parent
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no folder {str(folder)!r} for the log {shown(url)}")
-    elif "@" in f"{known.host}{known.database}{rest.partition('?')[2]}":
+    elif "@" in f"{address.host}{address.database}{place.partition('?')[2]}":
         raise ValueError(
             "url is not clear: in its user, password and options write @ as %40, / as %2F, : as "
             f"%3A, ? as %3F and % as %25; got {shown(url)}"
         )
-    return known
+    return address
 
 
 def engine(url: URL, **options: Any) -> Engine:
@@ -70,21 +71,23 @@ def engine(url: URL, **options: Any) -> Engine:
 def secrets(url: URL) -> set[str]:
     """Return the texts of an address that nobody may see: its passwords, as given and decoded."""
     options = url.normalized_query.items()
-    found = {one for name, each in options if "pass" in name.lower() for one in each}
+    passwords = {one for name, each in options if "pass" in name.lower() for one in each}
     if url.password is not None:
-        found |= {str(url.password)}
-    return found | {quote(one) for one in found} | {quote(one, safe="") for one in found}
+        passwords |= {str(url.password)}
+    return (
+        passwords | {quote(one) for one in passwords} | {quote(one, safe="") for one in passwords}
+    )
 
 
 def without_timeout(url: URL) -> tuple[URL, float]:
     """Return the address without its `timeout`, which is ours, and the seconds."""
-    given = url.query.get("timeout")
-    if given is None:
+    timeout = url.query.get("timeout")
+    if timeout is None:
         return url, TIMEOUT
     try:
-        seconds = float(str(given))
+        seconds = float(str(timeout))
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"timeout must be seconds > 0, as ?timeout=10; got {given!r}")
+        raise ValueError(f"timeout must be seconds > 0, as ?timeout=10; got {timeout!r}")
     return url.difference_update_query(["timeout"]), seconds

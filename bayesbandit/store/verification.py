@@ -105,19 +105,19 @@ class Verification:
 
     def check(self) -> None:
         """Find all violations; only how the bandit began is checked where that cannot be read."""
-        known = None
+        newest = None
         with self.noting("version", 0, "how the bandit began"):
-            known = self.ledger.beginning()
-            there = select(decisions.c.id), select(versions.c.number)
-            if known is None and any(
-                self.connection.execute(one.limit(1)).first() for one in there
+            newest = self.ledger.beginning()
+            numbers = select(decisions.c.id), select(versions.c.number)
+            if newest is None and any(
+                self.connection.execute(one.limit(1)).first() for one in numbers
             ):
                 raise ValueError(
                     "the log does not say how the bandit began: no more can be checked"
                 )
-        if known is not None:
-            self.settings = known.settings
-            self.secret = known.secret
+        if newest is not None:
+            self.settings = newest.settings
+            self.secret = newest.secret
             self.check_rows()
             self.check_versions()
 
@@ -155,7 +155,7 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        made = Groups(self.rows(select(decisions).order_by(decisions.c.version)))
+        groups = Groups(self.rows(select(decisions).order_by(decisions.c.version)))
         changes = select(versions).where(versions.c.number >= 0)
         before: Row[Any] | None = None
         last: Version | None = None
@@ -175,33 +175,33 @@ class Verification:
                 last = None
             last = self.following(last, row, outcomes)
             readable = readable or last is not None
-            self.check_decisions(last, made, row)
+            self.check_decisions(last, groups, row)
             before = row
         if self.unread is not None and not readable:
             raise self.unread
         number = -1 if before is None else before.number
         closing = self.ledger.closed().where(states.c.version > number)
-        for row in [*made.up_to(2**62), *self.rows(closing)]:
+        for row in [*groups.up_to(2**62), *self.rows(closing)]:
             self.add("version", row.id, f"at most {number}", "more", "no such version")
 
     def check_chain(self, before: Row[Any], row: Row[Any], outcomes: Sequence[Outcome]) -> None:
         """Compare a version with the one before it."""
         number = row.number
         if row.at < before.at:
-            said = f"version {number} is before the one before it"
-            self.add("clock", number, before.at, row.at, said)
+            sentence = f"version {number} is before the one before it"
+            self.add("clock", number, before.at, row.at, sentence)
         pruned = before.number == 0 and row.kind == CHECKPOINT  # what came between may go
         if number == before.number + 1:
             digest = chained(before.digest, row.at, row.kind, row.detail, outcomes)
             if digest != row.digest:
-                said = f"what version {number} closed is not what it closed when it was made"
-                self.add("digest", number, row.digest.hex(), digest.hex(), said)
+                sentence = f"what version {number} closed is not what it closed when it was made"
+                self.add("digest", number, row.digest.hex(), digest.hex(), sentence)
         elif not pruned:
-            said = f"versions {before.number + 1} … {number - 1} of the bandit are not there"
-            self.add("gap", number, before.number + 1, number, said)
+            sentence = f"versions {before.number + 1} … {number - 1} of the bandit are not there"
+            self.add("gap", number, before.number + 1, number, sentence)
         if before.number == 0 and before.snapshot is None and not pruned:
-            said = "the snapshot of version 0 is not there"
-            self.add("snapshot", 0, "a snapshot", "none", said)
+            sentence = "the snapshot of version 0 is not there"
+            self.add("snapshot", 0, "a snapshot", "none", sentence)
 
     def following(
         self, last: Version | None, row: Row[Any], outcomes: Sequence[Outcome]
@@ -209,24 +209,24 @@ class Verification:
         """Return the version of a change, as it is computed from the last one, or as its snapshot
         has it, after comparing both; None if it cannot be known."""
         number = row.number
-        made = None
+        version = None
         if row.kind != STARTED:
             with self.noting("version", number, "a change"), suppress(Erased):
                 change = change_of(row, outcomes)
                 if last is not None and number == last.number + 1:
-                    made = last.advance(change)
+                    version = last.advance(change)
         if row.snapshot is None:
-            return made
+            return version
         try:
-            there = restored(Snapshot(number, row.digest, row.detail, row.snapshot), self.parts)
+            snapshot = restored(Snapshot(number, row.digest, row.detail, row.snapshot), self.parts)
         except ValueError as error:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))
-            return made
-        if made is not None and saved(made.bandit) != saved(there.bandit):
-            said = f"the snapshot of version {number} is not what was learned"
-            self.add("snapshot", number, "what was learned", "another bandit", said)
-        return made or there
+            return version
+        if version is not None and saved(version.bandit) != saved(snapshot.bandit):
+            sentence = f"the snapshot of version {number} is not what was learned"
+            self.add("snapshot", number, "what was learned", "another bandit", sentence)
+        return version or snapshot
 
     def check_outcomes(
         self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
@@ -243,28 +243,28 @@ class Verification:
                 right = replace(right, outcome=REFUSED)
             expected, found = (right.outcome, right.reward), (one.outcome, one.reward)
             if expected != found:
-                said = "the decision was closed in another way than what came for it"
-                self.add("outcome", one.decision.id, expected, found, said)
+                sentence = "the decision was closed in another way than what came for it"
+                self.add("outcome", one.decision.id, expected, found, sentence)
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def check_decisions(self, version: Version | None, made: Groups, row: Row[Any]) -> None:
+    def check_decisions(self, version: Version | None, groups: Groups, row: Row[Any]) -> None:
         """Let a version make its decisions again, and compare them with the log.
 
-        made: the decisions of this version come next. Those of versions that were pruned, or that
+        groups: the decisions of this version come next. Those of versions that were pruned, or that
         cannot be computed, are only read.
         """
         number = row.number
-        for some in batched(made.up_to(number), ROWS_AT_A_TIME):
+        for part in batched(groups.up_to(number), ROWS_AT_A_TIME):
             good = list[Stored]()
-            for one in some:
+            for one in part:
                 if one.version < number and row.kind == CHECKPOINT:
                     continue  # of a version that was pruned
                 with self.noting("decision", one.id, "a decision"):
                     stored = stored_of(one)
                     if one.version != number:
-                        said = f"version {one.version} of the bandit is not there"
-                        self.add("version", one.id, number, one.version, said)
+                        sentence = f"version {one.version} of the bandit is not there"
+                        self.add("version", one.id, number, one.version, sentence)
                     elif not stored.erased:
                         good.append(stored)
             if version is not None:
@@ -272,45 +272,45 @@ class Verification:
                 for _, alike in groupby(good, key=_arms):
                     self.decide_again(version, [*alike])
 
-    def decide_again(self, version: Version, some: Sequence[Stored]) -> None:
+    def decide_again(self, version: Version, part: Sequence[Stored]) -> None:
         """Compare decisions, all about the same arms, with those that a version makes again."""
-        first = some[0]
+        first = part[0]
         bandit = version.bandit
         try:
             if first.arms != bandit.arms:
                 raise ValueError(f"the arms of version {version.number} are {list(bandit.arms)}")
             among = None if first.available == first.arms else first.available
-            numbers = x = decision_of(layout_of(bandit, first.arms), some).x
-            contexts = _contexts(bandit, some, numbers)
+            numbers = x = decision_of(layout_of(bandit, first.arms), part).x
+            contexts = _contexts(bandit, part, numbers)
             if bandit.of_arms:
-                x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
-            seeds = seeds_of(self.secret, [one.id for one in some])
-            t, at = [one.t for one in some], [one.decided_at for one in some]
+                x = np.array([one.x for one in part]).reshape(len(part), len(first.available), -1)
+            seeds = seeds_of(self.secret, [one.id for one in part])
+            t, at = [one.t for one in part], [one.decided_at for one in part]
             again = choose_by_seeds(bandit, x, among, seeds, t, at)
         except (ValueError, TypeError) as error:
-            if len(some) == 1:
+            if len(part) == 1:
                 self.add("decision", first.id, "a decision", "none", str(error))
             else:
-                for one in some:
+                for one in part:
                     self.decide_again(version, [one])
             return
         names = np.asarray(again.arm).tolist()
         p = again.probabilities
-        logged = np.array([one.probabilities for one in some])
-        rows = np.array([one.row for one in some])
-        right = _alike(np.asarray(again.propensity), [one.propensity for one in some])
+        logged = np.array([one.probabilities for one in part])
+        rows = np.array([one.row for one in part])
+        right = _alike(np.asarray(again.propensity), [one.propensity for one in part])
         right &= _alike(p, logged)
-        arms = [one.arm for one in some]
+        arms = [one.arm for one in part]
         same = [name == arm for name, arm in zip(names, arms, strict=True)]
-        said = f"version {version.number} decides otherwise"
+        default = f"version {version.number} decides otherwise"
         how = "the context is not the numbers by which was decided"
         compared = (
-            ("arm", same, names, arms, said),
-            ("propensity", right, p, logged, said),
-            ("moments", _alike(again.rows, rows), again.rows, rows, said),
-            ("context", _alike(contexts, numbers), [one.context for one in some], numbers, how),
+            ("arm", same, names, arms, default),
+            ("propensity", right, p, logged, default),
+            ("moments", _alike(again.rows, rows), again.rows, rows, default),
+            ("context", _alike(contexts, numbers), [one.context for one in part], numbers, how),
         )
-        for i, one in enumerate(some):
+        for i, one in enumerate(part):
             for kind, agree, expected, found, sentence in compared:
                 if not agree[i]:
                     self.add(kind, one.id, _plain(expected[i]), _plain(found[i]), sentence)
@@ -332,14 +332,14 @@ def _alike(computed: np.ndarray, logged: Sequence[Any] | np.ndarray) -> np.ndarr
     return near.reshape(len(near), -1).all(axis=1)
 
 
-def _contexts(bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> np.ndarray:
+def _contexts(bandit: Bandit, decisions_made: Sequence[Stored], x: np.ndarray) -> np.ndarray:
     """Return the numbers (n, d) to which the contexts of decisions encode, as they were given.
 
     For arms with features it is the logged x (n, d): the log has no names for their rows.
     """
     if bandit.of_arms or not bandit.n_features:
         return x
-    given = [json.loads(one.context or "null") for one in some]
+    contexts = [json.loads(one.context or "null") for one in decisions_made]
     if bandit.encoder is None:
-        given = [[*one.values()] if isinstance(one, dict) else one for one in given]
-    return checks.contexts(floats(bandit.encoded(given), "contexts"), bandit.n_features)
+        contexts = [[*one.values()] if isinstance(one, dict) else one for one in contexts]
+    return checks.contexts(floats(bandit.encoded(contexts), "contexts"), bandit.n_features)

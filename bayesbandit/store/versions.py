@@ -76,9 +76,9 @@ class Version:
         if change.kind == LEARN:
             if erased := sum(one.decision.erased for one in change.learned):
                 raise Erased(f"version {number} learned {erased} contexts that were erased")
-            made = self.learned(change.learned, change.detail["closed"])
+            following = self.learned(change.learned, change.detail["closed"])
         elif change.kind == CHECKPOINT:
-            made = replace(self, number=number)
+            following = replace(self, number=number)
         else:
             arm = change.detail["arm"]
             twin = independent(self.bandit)
@@ -88,8 +88,8 @@ class Version:
             else:
                 twin.remove_arm(arm)
                 removed = {**removed, arm: number}
-            made = self.next(twin, removed)
-        return replace(made, digest=change.digest)
+            following = self.next(twin, removed)
+        return replace(following, digest=change.digest)
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
@@ -154,8 +154,8 @@ def independent(bandit: Bandit) -> Bandit:
 
 def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, np.ndarray]]:
     """Yield the decisions and rewards (n,) that are learned together: runs with the same arms."""
-    for arms, some in groupby(outcomes, key=lambda one: one.decision.arms):
-        together = list(some)
+    for arms, group in groupby(outcomes, key=lambda one: one.decision.arms):
+        together = list(group)
         layout = layout_of(bandit, arms)
         decision = decision_of(layout, [one.decision for one in together])
         decision.tick = ticks_of(bandit, [one.decision for one in together])
@@ -203,26 +203,26 @@ def change(
     """
     for _ in range(MAX_ATTEMPTS):
         before = current()
-        made = before.advance(Change(before.number + 1, 0, kind, detail))
-        data = saved(made.bandit) if kind == CHECKPOINT else None
-        told = {**detail, **made.state}
-        digest = ledger.commit(before.digest, made.number, kind, told, data=data)
+        following = before.advance(Change(before.number + 1, 0, kind, detail))
+        data = saved(following.bandit) if kind == CHECKPOINT else None
+        full_detail = {**detail, **following.state}
+        digest = ledger.commit(before.digest, following.number, kind, full_detail, data=data)
         if digest is not None:
-            return replace(made, digest=digest)
+            return replace(following, digest=digest)
     raise TimeoutError(f"{kind}: other processes change the bandit of {ledger} all the time")
 
 
-def newest(ledger: Ledger, parts: Parts, known: Version | None = None) -> Version:
+def newest(ledger: Ledger, parts: Parts, version: Version | None = None) -> Version:
     """Return the newest version: the newest snapshot, and the changes after it.
 
-    known: a version; it is the beginning if no snapshot is newer.
+    version: a version; it is the beginning if no snapshot is newer.
     """
-    last = ledger.snapshot(above=-1 if known is None else known.number)
+    last = ledger.snapshot(above=-1 if version is None else version.number)
     if last is not None:
-        known = restored(last, parts)
-    if known is None:
+        version = restored(last, parts)
+    if version is None:
         raise ledger.no_bandit()
-    return catch_up(ledger, known, parts)
+    return catch_up(ledger, version, parts)
 
 
 def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
@@ -241,8 +241,8 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
                 later = ledger.snapshot(above=version.number, oldest=True)
                 if later is None or (until is not None and later.number > until):
                     raise
-                said = "%s: %s; it goes on from the snapshot of version %d"
-                logger.warning(said, ledger, error, later.number)
+                message = "%s: %s; it goes on from the snapshot of version %d"
+                logger.warning(message, ledger, error, later.number)
                 version = restored(later, parts)
                 break
     return version
@@ -250,7 +250,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
 
 def restored(snapshot: Snapshot, parts: Parts) -> Version:
     """Load the version whose bandit a snapshot has. parts: what the file cannot hold."""
-    known = json.loads(snapshot.detail).get("removed", [])
-    removed = {arm_name(arm): number for arm, number in known}
+    names = json.loads(snapshot.detail).get("removed", [])
+    removed = {arm_name(arm): number for arm, number in names}
     bandit = loaded(snapshot.data, parts, snapshot.number)
     return Version(snapshot.number, bandit, snapshot.digest, removed)

@@ -29,23 +29,32 @@ def summary(history: History) -> pd.DataFrame:
     for k, name in enumerate(listed):
         r = reward[arm == k]
         p = propensity[arm == k]
-        known = ~np.isnan(p)
-        smallest = p[known].min(initial=1.0)
-        w = np.divide(smallest, p[known], out=np.ones(known.sum()), where=p[known] > smallest)
+        has_propensity = ~np.isnan(p)
+        smallest = p[has_propensity].min(initial=1.0)
+        w = np.divide(
+            smallest,
+            p[has_propensity],
+            out=np.ones(has_propensity.sum()),
+            where=p[has_propensity] > smallest,
+        )
         missing = "no propensity was logged" if len(r) else "no rounds"
-        if known.any():
-            missing = f"{known.sum():,} of {len(r):,} rounds have a propensity"
+        if has_propensity.any():
+            missing = f"{has_propensity.sum():,} of {len(r):,} rounds have a propensity"
         rows.append(
             {
                 "rounds": len(r),
                 "share": len(r) / len(arm) if len(arm) else np.nan,
                 "mean_reward": r.mean() if len(r) else np.nan,
-                "ipw_value": w @ r[known] / w.sum() if known.any() else np.nan,
-                "smallest_propensity": smallest if known.any() else np.nan,
-                "effective": w.sum() ** 2 / (w @ w) if known.any() else np.nan if len(r) else 0.0,
+                "ipw_value": w @ r[has_propensity] / w.sum() if has_propensity.any() else np.nan,
+                "smallest_propensity": smallest if has_propensity.any() else np.nan,
+                "effective": w.sum() ** 2 / (w @ w)
+                if has_propensity.any()
+                else np.nan
+                if len(r)
+                else 0.0,
                 "removed": name not in now.layout.index,
                 "note": "; ".join(
-                    filter(None, (window, "" if known.all() and len(r) else missing))
+                    filter(None, (window, "" if has_propensity.all() and len(r) else missing))
                 ),
             }
         )

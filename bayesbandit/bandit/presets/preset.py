@@ -36,8 +36,8 @@ def preset[**P](
     """
 
     def decorator(make: Callable[P, Bandit]) -> Callable[P, Bandit]:
-        own = inspect.signature(make)
-        keywords = {n: p for n, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        signature = inspect.signature(make)
+        keywords = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
         for field in () if model is None else fields(model):
             if field.name != but:
                 keywords.setdefault(field.name, _keyword(field))
@@ -59,7 +59,7 @@ def preset[**P](
             return make(*args, **settings)
 
         checked.__doc__ = _documented(make.__doc__, keywords, sources)
-        vars(checked)["__signature__"] = own.replace(parameters=[*keywords.values()])
+        vars(checked)["__signature__"] = signature.replace(parameters=[*keywords.values()])
         return checked
 
     return decorator
@@ -81,10 +81,10 @@ def _keyword(field: Field[Any]) -> inspect.Parameter:
 def _documented(doc: str | None, keywords: Iterable[str], sources: Iterable[object]) -> str:
     """Return a docstring that explains all keywords; sources explain what it does not."""
     text = inspect.cleandoc(doc or "")
-    told = explanations(text)
+    explained = explanations(text)
     for source in sources:
-        told = explanations(inspect.getdoc(source) or "") | told
-    items = dict.fromkeys(told[name] for name in keywords if name in told)
+        explained = explanations(inspect.getdoc(source) or "") | explained
+    items = dict.fromkeys(explained[name] for name in keywords if name in explained)
     return "\n".join([text, "", *(item for item in items if item not in text)])
 
 
@@ -93,15 +93,15 @@ def explanations(doc: str) -> dict[str, str]:
 
     An explanation begins a line, and ends before the next one or a blank line.
     """
-    told: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     names: list[str] = []
     for line in doc.splitlines():
         if item := SETTING_EXPLANATION.match(line):
             names = item[1].split(", ")
-            told |= dict.fromkeys(names, line)
+            by_name |= dict.fromkeys(names, line)
         elif not line.strip():
             names = []
         else:
             more = f"\n    {line.strip()}"
-            told |= {name: told[name] + more for name in names}
-    return told
+            by_name |= {name: by_name[name] + more for name in names}
+    return by_name

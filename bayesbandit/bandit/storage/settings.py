@@ -95,8 +95,8 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
 
 def made(kind: type[Any], settings: dict[str, Any]) -> Any:
     """Return a dataclass or an Enum's member with these settings; raise if one is unknown."""
-    known = {"value"} if issubclass(kind, Enum) else {f.name for f in fields(kind) if f.init}
-    if unknown := settings.keys() - known:
+    names = {"value"} if issubclass(kind, Enum) else {f.name for f in fields(kind) if f.init}
+    if unknown := settings.keys() - names:
         raise ValueError(f"a {kind.__name__} has no setting {min(unknown)!r}")
     return kind(**settings)
 

@@ -99,8 +99,8 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
         "rule": Numbers(least=min(KINDS), most=max(KINDS), whole=True),
         "propensity": Numbers(least=0.0, most=UNLOGGED, nan=True),
     }
-    kept = total if limit is None else min(total, limit)
-    forms.check(rows, Records(row_type(D, K), kept, parts), "history")
+    n_kept = total if limit is None else min(total, limit)
+    forms.check(rows, Records(row_type(D, K), n_kept, parts), "history")
 
 
 def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:

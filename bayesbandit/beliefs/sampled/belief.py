@@ -216,8 +216,8 @@ class SampledBelief(ByDraws):
         rows = self.rounds.of(self._arm(g)) if cloud.seen < last else {}
         while cloud.seen < last and not cloud.spent:
             end = min(cloud.seen + step, last)
-            some = {role: v[cloud.seen : end] for role, v in rows.items()}
-            likelihood = self.plan.row_likelihood(cloud.values, some)
+            new_rows = {role: v[cloud.seen : end] for role, v in rows.items()}
+            likelihood = self.plan.row_likelihood(cloud.values, new_rows)
             cloud = cloud.after(likelihood, end - cloud.seen, least)
         self.clouds[g] = cloud
         return not cloud.spent and cloud.effective >= self.spec.refit_below

@@ -211,11 +211,11 @@ class SharedBelief(Belief):
         return {"n": self.n} | {f"common.{k}": v for k, v in common.items()}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        own = {"n": Numbers(self.n.shape, 0, total, whole=True)}
+        arrays = {"n": Numbers(self.n.shape, 0, total, whole=True)}
         if not isinstance(self.common, Described):
-            return {**own, ...: object}
+            return {**arrays, ...: object}
         common = self.common.form(unprefixed(state, "common."), total)
-        return own | prefixed("common.", common)
+        return arrays | prefixed("common.", common)
 
     def restore(self, state: dict[str, Any]) -> None:
         self.n = state["n"].copy()
