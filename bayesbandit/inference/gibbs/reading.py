@@ -91,7 +91,7 @@ class Reading(GaussianBlock):
         rewards behind it, or in v (P,).
 
         Variables with a value for each row come last: the others keep their places if rows are
-        added, and so do the forms in `_fixed`.
+        added, and so do the forms of parts that are read once.
         """
         places = {}
         ends = {True: 0, False: 0}
