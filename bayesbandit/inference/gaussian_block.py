@@ -146,6 +146,7 @@ class GaussianBlock:
             A, b = self._linear_map(self.data(corners, arm=np.full(d + 1, k)))
             if not (np.isfinite(A).all() and np.isfinite(b).all()):
                 return None
+            # A(x) = A(0) + Σ_j x_j (A(e_j) − A(0)), and so b(x)
             maps.append((A[1:] - A[0], A[0], b[1:] - b[0], b[0]))
         by_arm = [np.stack(parts) for parts in zip(*maps, strict=True)]
         return FeatureMap(*(maps[0] if self.n_arms is None else by_arm))
@@ -205,6 +206,7 @@ class GaussianBlock:
 
     def natural(self, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
         """Return Λ (D, D) and η (D,) of the likelihood of rows; without rows, of the prior."""
+        # (8): the gradient is η − Λθ
         slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
         return -0.5 * (slopes + slopes.T), shift.copy()
 
@@ -240,6 +242,7 @@ class GaussianBlock:
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         if shift[precision == 0.0].any():
             raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
+        # u m − ½ p m² is a normal observation y = u/p of m with precision p
         return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
     def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:

@@ -239,6 +239,8 @@ class ConjugateEngine:
         """Return c, α and β of a term's log density from its values and slopes (S,) at points."""
         v = self.family.points
         beta = self.family is Beta
+        # α log v + β log(1 − v) has the slope α/v − β/(1 − v), and α log v − βv has α/v − β: so h is
+        # α − τv with τ = α + β or β, known from two points and tested at the others
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
         tau = (h[0] - h[1]) / (v[1] - v[0])
         alpha = h[0] + tau * v[0]
@@ -290,6 +292,7 @@ class ConjugateEngine:
         constant, *added = np.array([self._sum(one, on_data=True) for one in each]).T
         possible = np.isfinite(constant)
         support = RewardSupport(binary, whole or binary or not possible[tested == 0.5].any())
+        # a reward adds w r to α, and w (1 − r) or w to β
         wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]
         close = np.isclose(added, wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE)
         if not close[:, possible].all() or (possible == support.excludes(tested)).any():

@@ -110,6 +110,7 @@ class ExactDistribution(Exact):
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return draws of θ (S, D) and of 1/q (S,)."""
         sigma2 = self.variances(size, rng)
+        # θ = mean + σ L'⁻¹z has the covariance σ² (LL')⁻¹
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
@@ -135,6 +136,7 @@ class ExactDistribution(Exact):
         if not plan.method.affine:
             return super().moments(plan, x, rng)
         A, b = plan.method.linear_map(x)
+        # a'Λ⁻¹a = ‖L⁻¹a‖² for each row a of A
         half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
         sd = np.sqrt((half**2).sum(axis=0)) * math.sqrt(self.variance)
         return A @ self.mean + b, sd.reshape(b.shape)
@@ -184,6 +186,8 @@ class Gaussian(ExactDistribution):
             values = plan.outcomes.rest(method.split(Z))
             return np.concatenate([values[k].reshape(len(Z), -1) for k in shapes], axis=1)
 
+        # values at 0 and at the unit vectors tell what is affine in θ; all else differs from that
+        # at random points
         T, b = affine(quantities, method.dim)
         points = np.random.default_rng(0).normal(size=(3, method.dim))
         close = np.isclose(points @ T + b, quantities(points), rtol=1e-9, atol=1e-9).all(axis=0)
@@ -276,6 +280,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     if not (diagonal > 0.0).all():
         return int(np.argmin(diagonal))
     scale = np.sqrt(diagonal)
+    # with 1 on its diagonal, so that a pivot is the share of its entry that the others leave
     L, info = dpotrf(precision / scale[:, None] / scale, lower=1, clean=1)
     if info:
         return int(info) - 1

@@ -93,6 +93,7 @@ class ExactGaussian(GaussianBlock):
         if not self.row_wise:
             return self.natural(data, self.scale_at(1.0))
         A, b = self.mean_map(data)
+        # as a function of its mean reward m = a'θ + b, a row is u (m − b) − ½ p (m − b)²
         shift, curvature, _ = self.curvature(b, data, self.scale_at(1.0))
         return (A.T * -curvature) @ A, A.T @ shift
 
@@ -120,6 +121,7 @@ class ExactGaussian(GaussianBlock):
         """Return the distribution that has these natural parameters; refused where it is
         improper."""
         L, half, mean = self.solve(natural.precision, natural.shift)
+        # −βq + q (η'θ − ½θ'Λθ) about θ = Λ⁻¹η: β − ½ η'Λ⁻¹η is left, and η'Λ⁻¹η = ‖L⁻¹η‖²
         rate = natural.rate - 0.5 * float(half @ half)
         return self.about(mean, natural.precision, L, natural.power, rate, natural.constant)
 
@@ -134,6 +136,7 @@ class ExactGaussian(GaussianBlock):
         """Run the identity test: at the mean and up to four sds from it, at q from the middle and
         the tails, the model's log density of these rows and its gradient in θ are those of
         `known`, to rounding or to 1e-5 posterior sds."""
+        # at θ = mean + L'⁻¹z/√q the closed form is the kernel of q, less ½‖z‖²
         z = tried(self.dim)
         q = np.maximum(known.precisions(TESTED_QUANTILES), LEAST_TESTED)
         root = np.sqrt(q)
@@ -146,6 +149,7 @@ class ExactGaussian(GaussianBlock):
             raise self.not_finite(values[0])
         if why := differs(values, known.log_kernel(q) - 0.5 * (z**2).sum(axis=1)):
             raise self.refusal(why, of_rows=True)
+        # the gradient over q should be Λ (mean − θ); L⁻¹ turns what it is off into posterior sds
         off = slopes - (known.mean - theta) @ known.precision
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
         sds = root * np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)

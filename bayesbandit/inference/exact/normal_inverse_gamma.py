@@ -68,6 +68,7 @@ def exponent(block: ExactGaussian, data: Data, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in block.density.terms if t.on_data), "the likelihood")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
+    # Λ(s) = s^k Λ(1): k is the logarithm of Λ(2)/Λ(1)
     one, two = (np.abs(block.natural(data, (s,))[0]).max() for s in (1.0, 2.0))
     ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
@@ -169,6 +170,7 @@ class NormalInverseGamma(ExactGaussian):
 
         So it is where rewards are fitted to all their digits, unless the prior bounds the noise.
         """
+        # ∫ over θ leaves q^{h − D/2} e^{−βq}: a gamma of shape h − D/2 + 1
         a = power + 1.0 - self.dim / 2
         rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
         b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
@@ -227,6 +229,7 @@ def solved(q: Array, at: Array) -> tuple[float, float, float]:
     """Return h, β and c from values of f at three q, the first much larger than the others."""
     rate = 0.0
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all
+        # f(q₁) − f(q₂) = h log(q₁/q₂) − β (q₁ − q₂); then c, and β from the large q
         power = (at[1] + rate * q[1] - at[2] - rate * q[2]) / math.log(q[1] / q[2])
         power = float(quartered(power, POWER_ROUNDING * (1.0 + abs(power))))
         constant = at[2] + rate * q[2] - power * math.log(q[2])

@@ -70,6 +70,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     (P,): the bounds of positive variables.
     """
     coef, powers, forms, offset = form.squares
+    # forms are of θ and of the mean rewards m = Aθ + b: a'θ + c'm − o = (a + A'c)'θ − (o − c'b)
     means = forms[:, A.shape[1] :]
     forms = forms[:, : A.shape[1]]
     size = np.diff(forms.indptr)
@@ -79,6 +80,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     of_theta = form.squares._replace(forms=forms)
     sparse = some(of_theta, ~many & (size > 0))
     pure = some(of_theta, ~many & (size == 0))
+    # about a centre, so that rewards far from 0 lose no digits
     centre = centred(dense, sparse)
     dense = dense._replace(offset=dense.offset - dense.forms @ centre)
     sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
@@ -134,6 +136,7 @@ def balanced(forms: Array, offset: Array, coef: Array) -> Array:
     G = (forms.T * weight) @ forms
     diagonal = np.diag(G).copy()
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    # with 1 on its diagonal and a little more: what no square knows stays at 0
     G = G / scale[:, None] / scale + CENTRE_DIGITS * len(G) * np.eye(len(G))
     return np.asarray(np.linalg.solve(G, forms.T @ (weight * offset) / scale) / scale)
 
@@ -155,6 +158,7 @@ def grouped(dense: Squares[Array]) -> Rows:
         for g in range(G):
             mine = which == g
             F, c, o = forms[mine], coef[mine], offset[mine]
+            # Σ c (f'δ − o)² = δ'Gδ − 2 δ'Σ c o f + Σ c o², G = Σ c ff'
             groups[g, :D, :D] = (F.T * c) @ F
             groups[g, :D, padded(D)] = F.T @ (c * o)
             rest[g] = c @ o**2
@@ -210,6 +214,7 @@ def unbounded_scale(
             forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]
             unit = np.linalg.norm(forms, axis=0)  # of each δ
             unit[unit == 0.0] = 1.0
+            # towards the end, α u against ½ e r u
             enough = 0.5 * rate[grows][0] * np.linalg.matrix_rank(forms / unit)
             diverges = end * terms.linear[p] >= enough
             if diverges and fits_exactly(forms / unit, offset[grows], centre * unit):
