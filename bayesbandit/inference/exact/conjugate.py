@@ -239,7 +239,7 @@ class ConjugateEngine:
         """Return c, α and β of a term's log density from its values and slopes (S,) at points."""
         v = self.family.points
         beta = self.family is Beta
-        # α log v + β log(1 − v) has the slope α/v − β/(1 − v), and α log v − βv has α/v − β: so h is
+        # α log v + β log(1 − v) has the slope α/v − β/(1 − v), α log v − βv has α/v − β: so h is
         # α − τv with τ = α + β or β, known from two points and tested at the others
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
         tau = (h[0] - h[1]) / (v[1] - v[0])
