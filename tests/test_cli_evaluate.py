@@ -250,6 +250,7 @@ def test_a_data_set_may_have_such_columns(log, tmp_path):
     [
         (["x=site"], "a role is one of arm, reward, propensity"),
         (["arm=arm", "arm=x0"], "each role once; got arm=arm, arm=x0"),
+        (["keep=x0"], "a role is one of"),
     ],
 )
 def test_columns_that_say_nothing_are_refused(log, tmp_path, columns, text):

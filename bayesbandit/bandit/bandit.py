@@ -354,8 +354,7 @@ class Bandit:
         as 0 is, and on how large the others are. If nothing changes and these regressions are
         right, what they win ever reaches 1/level with probability `level` at most, however often
         you look. It does not depend on the bandit's model. Arms with features have one regression
-        together. Rounds come in the order of `history`. `Service.surprise` goes on when the history
-        is full.
+        together. Rounds come in the order of `history`.
         """
         evidence = EProcess()
         evidence.follow(self.history)

@@ -76,6 +76,7 @@ def compare(
         int | None,
         typer.Option(min=1, help="Rounds; all rows if less."),
     ] = None,
+    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     out: options.Out = Path("runs"),
 ) -> None:
@@ -107,12 +108,12 @@ def compare(
         choices: dict[str, pd.DataFrame] = {}
         if tune:
             results, chosen = play_tuned(
-                sets, bandit or DEFAULT_BANDITS, horizon, replications, jobs, folder
+                sets, bandit or DEFAULT_BANDITS, horizon, replications, seed, jobs, folder
             )
             half = f"Settings chosen on {replications // 2} of {replications} streams"
             choices = {half: chosen} if len(chosen) else {}
         else:
-            experiment = Experiment(sets, bandits, horizon, replications)
+            experiment = Experiment(sets, bandits, horizon, replications, seed)
             results = experiment.run(jobs, folder)
     if results["replication"].nunique() == 1:
         warn(
@@ -123,7 +124,7 @@ def compare(
     titled = choices | {"Ranking": ranking, "Every data set": summary}
     normalised = None
     if len(sets) <= plots.MANY:
-        beside = evaluation.baselines(sets, horizon)
+        beside = evaluation.baselines(sets, horizon, seed)
         titled["Beside the bandits: normalised regret"] = beside
         every = pd.concat([summary, beside])
         normalised = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")

@@ -71,7 +71,8 @@ def evaluate(
         folder = out / "evaluate"
         check_folder(folder)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
-        read = partial(rounds_of, log, form, options.columns_of(column))
+        of_file = partial(rounds_of, log, form, options.columns_of(column))
+        read = rounds_of_database(log) if "://" in log else of_file
         data, policies, notes = judged(read, bandit or [])
         settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
         result = judge(data, policies, **settings)
@@ -103,20 +104,23 @@ def evaluate(
     save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *notes]))
 
 
+def rounds_of_database(log: str) -> Callable[[Bandit | None], Log]:
+    """Return what gives the log of a service's database, as it is now: it may grow."""
+    from bayesbandit.ope import Log
+
+    with begun_log(log) as opened:
+        data = Log.of(opened)
+    return lambda bandit: data
+
+
 def rounds_of(
     log: str, form: Mapping[str, Any], columns: Mapping[str, Any], bandit: Bandit | None
 ) -> Log:
-    """Return a log, with contexts as a saved bandit takes them; None: as numbers.
-
-    log: a file, or the address of a service's database, whose contexts are as they are.
-    """
+    """Return the log of a file, with contexts as a saved bandit takes them; None: as numbers."""
     from bayesbandit.cli.bandits import check_contexts
     from bayesbandit.ope import Log, read_log
     from bayesbandit.ope.logs.files import read_rounds
 
-    if "://" in log:
-        with begun_log(log) as opened:
-            return Log.of(opened)
     encoder = None if bandit is None else bandit.encoder
     if bandit is None or encoder is not None:
         return read_log(log, encoder=encoder, **form, **columns)

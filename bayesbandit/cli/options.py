@@ -64,6 +64,7 @@ Dates = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 Out = Annotated[
     Path,
     typer.Option(help="Folder for results; a run found there goes on."),
@@ -104,7 +105,7 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
         key = int(arm) if arm.isdecimal() else arm
         if role in ROLES_OF_SEVERAL_COLUMNS:
             columns["keep" if role == "context" else role].append(column)
-        elif role in columns or (arm != role and key in each):
+        elif (role in ROLES and role in columns) or (arm != role and key in each):
             raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
         elif role in ROLES:
             columns[role] = column

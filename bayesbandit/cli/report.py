@@ -81,8 +81,8 @@ def watch(
     from bayesbandit.plots import service as plots
 
     rows = watching.decisions_of(log, since)
-    is_known = len(rows) > 1 and rows["reward"].notna().any()
-    data = Log.of(log, since=since) if is_known else None
+    reward = rows["reward"][rows["counts"]]
+    data = Log.of(log, since=since) if len(reward) > 1 and reward.notna().any() else None
     most = rows["arm"].value_counts().index[:MAX_ARMS_SHOWN].tolist()
     weeks = by_week(rows, data)
     figures = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.options import Jobs, Out
+from bayesbandit.cli.options import Jobs, Out, Seed
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
@@ -31,6 +31,7 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see it.")] = False,
+    seed: Seed = 0,
     jobs: Jobs = 1,
     out: Out = Path("runs"),
 ) -> None:
@@ -48,7 +49,7 @@ def reproduce(
         check_folder(folder)
         with blamed(study):
             chosen = chosen.small() if quick else chosen
-            experiment = chosen.experiment(replications=replications)
+            experiment = chosen.experiment(seed, replications)
         results = experiment.run(jobs, folder)
         with blamed(study, f"; its results are kept in {folder / 'results.parquet'}"):
             table = pd.DataFrame(chosen.table(results))

@@ -52,7 +52,7 @@ def grid(text: str) -> dict[str, Factory]:
 
 def play_tuned(
     sets: Sequence[Environment], named: Sequence[str], horizon: int | None, replications: int,
-    jobs: int, folder: Path,
+    seed: int, jobs: int, folder: Path,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:  # fmt: skip
     """Choose each bandit's settings on the first half of the streams; play the second half.
 
@@ -67,7 +67,7 @@ def play_tuned(
     texts = {parse_bandit(text)[0]: text for text in named}
     grids = {name: grid(text) for name, text in texts.items()}
     every = {label: factory for cells in grids.values() for label, factory in cells.items()}
-    first = Experiment(sets, every, horizon, half).run(jobs, folder)
+    first = Experiment(sets, every, horizon, half, seed).run(jobs, folder)
     before = evaluation.summary(first).set_index(["environment", "bandit"])
     regret = before["normalised_regret"]
     best = {
@@ -76,7 +76,7 @@ def play_tuned(
         for name, settings in grids.items()
     }
     selected = {label: every[label] for label in every if label in best.values()}
-    both = Experiment(sets, selected, horizon, replications).run(jobs, folder)
+    both = Experiment(sets, selected, horizon, replications, seed).run(jobs, folder)
     later = both[both["replication"] >= half]
     played = dict([*later.groupby(["environment", "bandit"])])
     runs = pd.concat(

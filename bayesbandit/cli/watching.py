@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from bayesbandit.checks import Name
@@ -11,18 +12,24 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.reading import OPEN_STATE
 from bayesbandit.store.records import INACTIVE
 
-COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status"]
+COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status", "activated"]
 OTHER_ARMS = "all others"
 DAYS_PER_YEAR = pd.Timedelta(days=366)
 
 
 def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
     """Return a row for each decision: when it was decided and rewarded, its arm, reward and status,
-    its week, the hours to its reward, and whether it is open, or has no reward for ever."""
-    parts = [part[COLUMNS].copy() for part in log.frames(since)]  # no view of the whole part
+    its week, the hours to its reward, and whether it is open, counts as evidence (shown, and not
+    erased), or has no reward for ever although it does."""
+    parts = []
+    for part in log.frames(since):
+        erased = [bool(np.isnan(x).any()) for x in part["x"]]
+        parts.append(part[COLUMNS].assign(erased=erased))  # no view of the whole part
     if not parts:
         raise ValueError(f"{log} has no decision in this time")
     rows = pd.concat(parts, ignore_index=True)
+    shown = rows["activated"] | (not log.ledger.begun().settings.activation)
+    counts = shown & ~rows["erased"] & (rows["status"] != INACTIVE)
     decided = rows["decided_at"].dt.tz_localize(None)
     rewarded = rows["rewarded_at"].dt.tz_localize(None)
     is_open = rows["status"] == OPEN_STATE
@@ -32,7 +39,8 @@ def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
         week=monday(decided),
         lag=(rewarded - decided).dt.total_seconds() / 3600.0,
         is_open=is_open,
-        lost=rows["reward"].isna() & ~is_open & (rows["status"] != INACTIVE),
+        counts=counts,
+        lost=counts & rows["reward"].isna() & ~is_open,
     )
 
 

@@ -32,7 +32,7 @@ class UnknownMean(Exception):
 def mean_of(rv: Any) -> Any:
     """Return the mean of the distribution of rv, by PyMC's formulas.
 
-    Added to these: categories 0, 1, 2, … as numbers, and hurdles. Raise ValueError if the mean is
+    Added to these: categories 0, 1, 2, … as numbers. Raise ValueError if the mean is
     not known, as of a censored variable, or if PyMC says that it does not exist.
     """
     try:

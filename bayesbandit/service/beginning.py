@@ -51,7 +51,7 @@ def check_same(log: DecisionLog, beginning: Beginning, described_as: Mapping[str
             raise ValueError(
                 f"{log} began with another {what}: {_shown(what, begun[what])}, not "
                 f"{_shown(what, value)}; bb.Service.open(log) goes on with the log's, and another "
-                "bandit needs another log or name"
+                "bandit needs another log"
             )
 
 

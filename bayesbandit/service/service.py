@@ -246,7 +246,7 @@ class Service:
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
         values = checks.column(value if several else [value], n, "rewards").tolist()
-        if not several or isinstance(at, str) or not isinstance(at, Iterable):
+        if not several or isinstance(at, str | bytes) or not isinstance(at, Iterable):
             at = [at] * n
         if len(at := list(at)) != n:
             raise ValueError(f"at must have one time for each of {n} ids; got {len(at)}")

@@ -271,7 +271,8 @@ class Database:
     def _lock_of_server(self) -> Iterator[bool]:
         """Lock within a transaction, which a pooler keeps in one session."""
         taken = text(
-            "SELECT pg_try_advisory_xact_lock(:key, hashtext(current_schema())) "
+            "SELECT pg_try_advisory_xact_lock(:key, "
+            "hashtext('bandit_versions'::regclass::oid::text)) "
             "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
         )
         with statement_limit(self.timeout), self._begun() as connection:

@@ -205,7 +205,7 @@ class Ledger:
 
         arrivals: the decision's id, the reward's value and when it was observed (microseconds since
         1970; None: now, or at its decision if the clock went back since). Return TIMELY, LATE,
-        UNKNOWN (no such decision; the first one is stored) or AGAIN (stored before). For a reward
+        UNKNOWN (no such decision) or AGAIN (stored before). For a reward
         that is not stored return its error: a Conflict if the decision has another one, a
         ValueError if it was observed before its decision or after now.
         """
@@ -240,7 +240,8 @@ class Ledger:
             else:
                 status = TIMELY
             if (id_, is_known) in values:
-                statuses.append(_again(id_, value, values[id_, is_known]) if is_known else UNKNOWN)
+                again = _again(id_, value, values[id_, is_known])
+                statuses.append(UNKNOWN if again == AGAIN and not is_known else again)
                 continue
             values[id_, is_known] = value
             statuses.append(status)

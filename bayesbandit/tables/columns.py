@@ -229,14 +229,15 @@ class Separate:
         self.features = unique([*(label[j] for j in numbers), *(name for _, _, name in levels)])
         self._places = [*numbers, *(j for j, _, _ in levels)]
         self.uses = tuple(frozenset({columns[j].name}) for j in self._places)
-        self._gaps = np.array([one.gap for one in columns])
-        self._mean = np.array([one.mean for one in numbers.values()])
-        self._scale = np.array([one.scale for one in numbers.values()])
+        self._gaps = np.array([one.gap for one in columns], dtype=np.float64)
+        self._mean = np.array([one.mean for one in numbers.values()], dtype=np.float64)
+        self._scale = np.array([one.scale for one in numbers.values()], dtype=np.float64)
         self._codes = np.array([code for _, code, _ in levels])
 
     def encoded(self, codes: np.ndarray) -> np.ndarray:
         """Return features (n, d) of codes (n, c)."""
-        features = np.where(np.isnan(codes), self._gaps, codes)[:, self._places]
+        filled = np.where(np.isnan(codes), self._gaps, codes)
+        features = np.ascontiguousarray(filled[:, self._places])
         n = len(self._mean)
         features[:, :n] = (features[:, :n] - self._mean) / self._scale
         features[:, n:] = features[:, n:] == self._codes

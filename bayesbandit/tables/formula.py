@@ -112,7 +112,7 @@ def formula_of(
         computed(text, factors, _by_name(columns, codes))
     before = plain(state)
     usual = [one.median if isinstance(one, Number) else 0.0 for one in columns]
-    row = _by_name(columns, np.array([usual]))
+    row = _by_name(columns, np.array([usual], dtype=np.float64))
     parts = computed(text, factors, row)
     sizes = {part.shape for several in parts for part in several.values()}
     if sizes != {(1,)} or before != plain(state):

@@ -186,3 +186,29 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
         assert 0 < high - low <= 3, name  # days
     texts = [said, *(str(text) for one in tables.values() for text in one.to_numpy().ravel())]
     assert not [text for text in texts if " 1 decisions" in f" {text}"]
+
+
+@pytest.mark.parametrize("erased", [False, True])
+def test_decisions_that_were_not_shown_or_are_erased_are_no_evidence(erased, tmp_path):
+    """Nor are they lost: the others are judged as if they had not been."""
+    from bayesbandit.cli.report import LOGGED_POLICY, watch
+
+    now = [1.764e9]
+    with bb.DecisionLog(f"sqlite:///{tmp_path}/log.db") as log:
+        bandit = bb.LinTS(["a", "b"], 1, seed=0)
+        service = bb.Service(bandit, log, "1h", activation=not erased, clock=lambda: now[0])
+        ids = [f"d{i}" for i in range(60)]
+        service.decide(np.linspace(-1, 1, 60)[:, None], id=ids)
+        service.reward(ids[1:], np.arange(59.0) % 2)
+        if not erased:
+            assert "60 decisions" in watch(log)[2]  # and nothing to judge
+            service.activate(ids[1:])
+        now[0] += DAY
+        while service.learn():
+            pass
+        if erased:
+            log.erase(ids[:1])
+        tables, _, _ = watch(log)
+    values = tables["What each arm alone would have earned"].set_index("policy")
+    assert values.loc[LOGGED_POLICY, "estimate"] == pytest.approx(29 / 59)
+    assert not values.loc[LOGGED_POLICY, "refused"]

@@ -326,6 +326,8 @@ def test_a_reward_before_its_decision_takes_nothing_from_it(url):
     service, _ = begun(url)
     for _ in range(2):
         assert service.reward("order-1", 0.0) == "unknown"
+    with pytest.raises(ValueError, match="a reward is told once"):
+        service.reward("order-1", 1.0)
     service.decide([0.0, 0.0], id="order-1")
     assert service.reward("order-1", 1.0) == "timely"
     assert service.learn() == 1
@@ -853,8 +855,10 @@ def test_bandits_may_share_a_database_by_schemas(tmp_path):
         service.reward(service.decide([0.0, 0.0], id="order-1").id, 1.0)
         services.append(service)
     one, other = services
-    with one.log.ledger.learner() as elected:
+    paths = bb.DecisionLog(f"{url}&options=-csearch_path%3Dnowhere,offers")  # the same tables
+    with one.log.ledger.learner() as elected, paths.ledger.learner() as elected_too:
         assert elected
+        assert not elected_too
         assert other.learn() == 1
     assert one.learn() == 1
     assert one.log.verify().empty

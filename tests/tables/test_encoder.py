@@ -16,6 +16,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.tables.encoder import fitted
+from bayesbandit.tables.stored import digest
 from tests.cases import few
 from tests.tables.mixed import marketing, mixed
 
@@ -709,3 +710,14 @@ def test_a_formula_has_a_constant_where_it_names_it(formula, features):
     if features[0] == "constant":
         assert (encoder.transform(frame)[:, 0] == 1.0).all()
     assert bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+
+
+def test_contexts_lie_row_by_row_and_stored_numbers_may_be_any_integers():
+    frame = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "sex": ["f", "m", "f", "m"]})
+    encoder = bb.Encoder.fit(frame)
+    assert encoder.transform(frame).flags.c_contiguous
+    stored = encoder.to_dict()
+    stored["columns"][0]["median"] = 10**30
+    stored["digest"] = digest(stored)
+    other = bb.Encoder.from_dict(stored)
+    np.testing.assert_array_equal(other.transform(frame), encoder.transform(frame))
