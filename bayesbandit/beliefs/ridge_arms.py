@@ -44,7 +44,7 @@ def form(settings: Array, n_arms: int, learns: bool = True) -> Records:
     D = int(layout.named(settings).columns)
     width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
     parts: dict[str, object] = dict.fromkeys(("d", "lam", "w_bar"), ABOVE_ZERO)
-    parts |= dict.fromkeys(("sigma2", "df"), Numbers(least=0.0, most=np.inf))
+    parts |= {"sigma2": Numbers(least=0.0, most=np.inf), "df": Numbers(least=5e-324, most=np.inf)}
     return Records(layout.arm_type(D, width), n_arms, parts)
 
 

@@ -108,7 +108,9 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     files = _files()
     if text in files:
         hides("models", text, files[text])
-        return _one(files[text], None)
+        model = _one(files[text], None)
+        register(model)
+        return model
     if text not in plugins("models"):
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
     offered = plugin("models", text)

@@ -452,8 +452,10 @@ class SampledBelief(ByDraws):
         form |= {"refused": list, "chains": Row(*[COUNTS for _ in self.clouds])}
         drawn = self._shapes(plan)
         held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
+        by_name = plan.engine == gibbs.ENGINE
         for g in range(len(self.clouds)):
-            form |= prefixed(f"{g}.", cloud_form(unprefixed(state, f"{g}."), drawn, held))
+            own = unprefixed(state, f"{g}.")
+            form |= prefixed(f"{g}.", cloud_form(own, drawn, held, by_name))
         return form
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -95,17 +95,18 @@ class Cloud:
         return out
 
 
-def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes) -> dict[Any, Any]:
+def cloud_form(
+    state: Mapping[str, Any], drawn: Shapes, held: Shapes, by_name: bool
+) -> dict[Any, Any]:
     """Return the form of what `Cloud.stored` gives.
 
-    drawn, held: the shapes of the draws, and of a sampler's state by name; another has points.
+    drawn, held: the shapes of the draws, and of a sampler's state by name. by_name: whether it has
+    one; another has points.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {
-        "weight?": Numbers((size,), -np.inf, 0.0),
-        "spent?": True,
-        "state?": Numbers((None, None)),
-    }
+    form: dict[Any, Any] = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
+    if not by_name:
+        form["state?"] = Numbers((None, None))
     for prefix, shapes in (("values.", drawn), ("state.", held)):
         if unprefixed(state, prefix):
             form |= {prefix + name: Numbers(shape, dtype=None) for name, shape in shapes.items()}

@@ -151,20 +151,28 @@ def observer(
 
 
 def seen(form: Form, n: int) -> Seen:
-    """Return what the form of a likelihood of n mean rewards says of them."""
+    """Return what the form of a likelihood of n mean rewards says of them.
+
+    What is left at the centres, of squares that differ or of monomials, must be the same whatever
+    it is given.
+    """
     coef, powers, forms, offset = form.squares
+    exponents = powers.toarray()
     squared = forms.toarray()
     share = -2.0 * coef[:, None] * squared**2
     precision = share.sum(axis=0)
     if not (precision > 0.0).all():
         raise NoForm("no precision")
     centre = -2.0 * (coef * offset) @ squared / precision
-    exponents = powers.toarray()
-    same = bool((exponents == exponents[:1]).all())
-    logs = form.linear - 0.5 * n * exponents[0]
-    return Seen(
-        precision, centre, exponents[0] if same else None, not (logs.any() or form.square.any())
-    )
+    in_rows = squared.any(axis=1)  # the others are monomials
+    of_squares = exponents[in_rows]
+    same = bool((of_squares == of_squares[:1]).all())
+    left = np.abs(squared @ centre - offset)
+    near = left <= RELATIVE_TOLERANCE * (np.abs(squared @ centre) + np.abs(offset))
+    fits = (coef == 0.0) | (in_rows & near)
+    logs = form.linear - 0.5 * n * of_squares[0]
+    normal = not (logs.any() or form.square.any() or exponents[~fits].any())
+    return Seen(precision, centre, of_squares[0] if same else None, normal)
 
 
 def of_rows(
