@@ -62,7 +62,7 @@ class Life(RuleBasedStateMachine):
             )
             for _ in range(2)
         ]  # fmt: skip
-        self.made, self.rewards, self.removed = {}, {}, {}
+        self.made, self.rewards, self.unknown, self.removed = {}, {}, {}, {}
         self.version = self.learned = self.closed = self.checkpoint = 0
         self.arms = {"mail", "call"}
 
@@ -115,7 +115,11 @@ class Life(RuleBasedStateMachine):
         name = data.draw(st.sampled_from([*NAMES, *self.made]))
         service, one = self.of(which), self.made.get(name)
         if one is None:
-            assert service.reward(name, value) == "unknown"
+            if self.unknown.setdefault(name, value) == value:
+                assert service.reward(name, value) == "unknown"
+            else:
+                with pytest.raises(ValueError, match="a reward is told once"):
+                    service.reward(name, value)
             return
         if name in self.rewards:
             if self.rewards[name] == value:
@@ -228,6 +232,7 @@ class Life(RuleBasedStateMachine):
         assert self.of(which).log.prune() == len(gone)
         for name in gone:
             del self.made[name]
+            self.unknown.pop(name, None)
         self.rewards = {key: one for key, one in self.rewards.items() if key not in gone}
 
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES))
