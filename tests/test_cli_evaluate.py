@@ -326,3 +326,17 @@ def test_a_log_in_which_no_other_policy_can_be_judged_has_a_page(tmp_path):
     table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
     assert np.isfinite(table.loc["logged", "low"])
     assert table["refused"].iloc[1:].str.contains("had probability 0").all()
+
+
+def test_a_log_that_grows_is_read_once(tmp_path):
+    """What every policy is judged by is what there was when the command began."""
+    pytest.importorskip("sqlalchemy")
+    from bayesbandit.cli.evaluate import rounds_of_database
+
+    url = f"sqlite:///{tmp_path}/log.db"
+    bandit = bb.LinTS(["a", "b"], 1, seed=0)
+    service = bb.Service(bandit, bb.DecisionLog(url))
+    service.reward(service.decide(np.ones((4, 1))).id.tolist(), [0.0, 1.0, 0.0, 1.0])
+    read = rounds_of_database(url)
+    service.decide(np.ones((4, 1)))
+    assert len(read(None)) == len(read(bandit)) == 4

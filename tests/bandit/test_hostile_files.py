@@ -75,6 +75,7 @@ CRAFTED = {
     "belief cut": ("LinTS", lambda meta, a: a.update({"belief.arms": a["belief.arms"][:1].copy()})),
     "belief NaN": ("LinTS", put("belief.arms", (0, 20), np.nan)),
     "rounds of an arm": ("LinTS", put("belief.arms", (0, 0), 1e9)),
+    "no degrees of freedom": ("LinTS", put("belief.arms", (0, HEAD.names.index("df")), 0.0)),
     "whole numbers": (
         "LinTS", lambda meta, a: a.update({"belief.arms": a["belief.arms"].astype(int)})
     ),
@@ -98,6 +99,7 @@ CRAFTED = {
     "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
     "draws of another shape": ("by Gibbs", lambda meta, a: a.update(
         {"belief.0.values.theta": a["belief.0.values.theta"][:, :1].copy()})),
+    "a state of points": ("by Gibbs", lambda meta, a: a.update({"belief.0.state": np.eye(3)})),
     "chains' counts": ("by Gibbs", say("belief", "chains", 0, 0, value=-5)),
     "a loop": ("forest", lead("belief.0.left", 0)),
     "another tree's child": ("forest", lead("belief.0.right", None)),
