@@ -133,7 +133,8 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
             is_kept = top <= best[draws] + slack
         least = np.where(is_kept, best[draws] - slack, np.inf)
         near.append(block[(scores >= least).any(axis=1)])
-        draws, theta = draws[is_kept], theta[:, is_kept]
+        draws = draws[is_kept]
+        theta = theta[:, is_kept]
         start += size
         size = min(2 * size, LARGEST_BLOCK)
     return draws, np.sort(np.concatenate(near))

@@ -153,12 +153,12 @@ class Unseeded(np.random.bit_generator.ISeedSequence):
         return np.zeros(n_words, dtype)
 
 
-UNSEEDED = cast(np.random.SeedSequence, Unseeded())  # NumPy's stubs know no other seeds
+SEED_OF_ZEROS = cast(np.random.SeedSequence, Unseeded())  # NumPy's stubs know no other seeds
 
 
 def refill(bandit: Bandit) -> None:
     """Draw a new block of normals that is long enough for the current arms."""
-    bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
+    bits: np.random.BitGenerator = np.random.PCG64(SEED_OF_ZEROS)
     bits.state = bandit.rng.bit_generator.state
     size = max(len(bandit.stream) - 2, PER_ARM * len(bandit.arms))
     _draw(bandit, bits, size)
@@ -166,7 +166,7 @@ def refill(bandit: Bandit) -> None:
 
 def restart(bandit: Bandit, digest: bytes) -> None:
     """Use the random numbers of 32 bytes that are uniform, as those of a keyed hash."""
-    bits = np.random.PCG64(UNSEEDED)
+    bits = np.random.PCG64(SEED_OF_ZEROS)
     state = int.from_bytes(digest[:16])
     stream = int.from_bytes(digest[16:])
     bits.state = {

@@ -20,9 +20,9 @@ from bayesbandit.cli.train import train
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
 
-CHOOSE = "Which bandit?"
-LIVE = "A bandit at work"
-MODELS = "Declared models and the paper"
+CHOOSE_PANEL = "Which bandit?"
+LIVE_PANEL = "A bandit at work"
+MODELS_PANEL = "Declared models and the paper"
 
 
 def _say_version(asked: bool) -> None:
@@ -41,17 +41,17 @@ def main(
     """Which bandit does best on your data? And what does the paper say?"""
 
 
-app.command(rich_help_panel=CHOOSE)(compare)
-app.command(rich_help_panel=CHOOSE)(evaluate)
-app.command(rich_help_panel=LIVE)(serve)
-app.command(rich_help_panel=LIVE)(learn)
-app.command(rich_help_panel=LIVE)(train)
-app.command(rich_help_panel=LIVE)(report)
-app.add_typer(log, rich_help_panel=LIVE)
-app.command(rich_help_panel=MODELS)(reproduce)
+app.command(rich_help_panel=CHOOSE_PANEL)(compare)
+app.command(rich_help_panel=CHOOSE_PANEL)(evaluate)
+app.command(rich_help_panel=LIVE_PANEL)(serve)
+app.command(rich_help_panel=LIVE_PANEL)(learn)
+app.command(rich_help_panel=LIVE_PANEL)(train)
+app.command(rich_help_panel=LIVE_PANEL)(report)
+app.add_typer(log, rich_help_panel=LIVE_PANEL)
+app.command(rich_help_panel=MODELS_PANEL)(reproduce)
 
 
-@app.command(rich_help_panel=MODELS)
+@app.command(rich_help_panel=MODELS_PANEL)
 def models() -> None:
     """List the declared reward models of the gallery, and the engines of the toolkit's own.
 
@@ -70,7 +70,7 @@ def models() -> None:
     show(pd.DataFrame(rows), "Declared reward models")
 
 
-@app.command(rich_help_panel=MODELS)
+@app.command(rich_help_panel=MODELS_PANEL)
 def explain(
     model: Annotated[str, typer.Argument(help="A model's name, or FILE.py, or FILE.py:NAME.")],
 ) -> None:
@@ -86,7 +86,7 @@ def explain(
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
 
-@app.command("compile", rich_help_panel=LIVE)
+@app.command("compile", rich_help_panel=LIVE_PANEL)
 def compile_kernels(
     bandit: Annotated[
         list[str] | None,

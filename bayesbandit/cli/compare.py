@@ -21,19 +21,21 @@ def compare(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=options.DATA,
+            rich_help_panel=options.DATA_PANEL,
             metavar="NAME",
             help="A bundled set: iris, wine, breast_cancer or digits. May be repeated.",
         ),
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=options.DATA, metavar="FILE", help="A CSV or Parquet file."),
+        typer.Option(
+            rich_help_panel=options.DATA_PANEL, metavar="FILE", help="A CSV or Parquet file."
+        ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=options.DATA,
+            rich_help_panel=options.DATA_PANEL,
             metavar="COLUMN",
             help="The column of --csv to predict.",
         ),
@@ -41,7 +43,7 @@ def compare(
     openml: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=options.DATA,
+            rich_help_panel=options.DATA_PANEL,
             metavar="NAME",
             help="A name or number at OpenML.",
         ),
@@ -53,7 +55,7 @@ def compare(
     bandit: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=options.BANDITS,
+            rich_help_panel=options.BANDITS_PANEL,
             help="Who plays: a preset; a model of the gallery, FILE.py or FILE.py:NAME; or a class "
             "or function (arms, n_features, seed), FILE.py:NAME. Each with settings if any: "
             '"BLTS(alpha=0.5, clip=0.05)". May be repeated.',
@@ -63,7 +65,7 @@ def compare(
         bool,
         typer.Option(
             "--tune",
-            rich_help_panel=options.BANDITS,
+            rich_help_panel=options.BANDITS_PANEL,
             help="Choose each bandit's alpha and ridge on half of the streams, and show the other "
             "half.",
         ),

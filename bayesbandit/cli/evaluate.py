@@ -40,7 +40,7 @@ def evaluate(
     bandit: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=options.BANDITS,
+            rich_help_panel=options.BANDITS_PANEL,
             help='Who is judged: a new bandit, as of `compare`: "LinTS(alpha=.25)", which learns '
             "the first half and is judged on the second; or the file of a saved one. The logged "
             "policy and the ten arms most chosen are judged, too. May be repeated.",

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from bayesbandit.runtime.addresses import hidden, shown
 from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
 
-DATA = "Data"  # panels of the help
-BANDITS = "Bandits"
+DATA_PANEL = "Data"
+BANDITS_PANEL = "Bandits"
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
 ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
 ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
@@ -25,7 +25,7 @@ BESIDE_ROLES = (
 LogColumn = Annotated[
     list[str] | None,
     typer.Option(
-        rich_help_panel=DATA,
+        rich_help_panel=DATA_PANEL,
         metavar="ROLE=NAME",
         help="The column of a role, where its name does not tell: reward=clicked. Roles are "
         f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES} Without it "
@@ -36,7 +36,7 @@ LogColumn = Annotated[
 DataColumn = Annotated[
     list[str] | None,
     typer.Option(
-        rich_help_panel=DATA,
+        rich_help_panel=DATA_PANEL,
         metavar="ROLE=NAME",
         help="A column of --csv or --openml: reward=mail, what the arm “mail” pays, one for each "
         f"arm; cost=mail, what it costs; {BESIDE_ROLES}",
@@ -45,21 +45,21 @@ DataColumn = Annotated[
 Sep = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=DATA,
+        rich_help_panel=DATA_PANEL,
         help="The separator of a CSV file, as ';'. Default: a comma; a tab for .tsv.",
     ),
 ]
 Decimal = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=DATA,
+        rich_help_panel=DATA_PANEL,
         help="The decimal mark of a CSV file, '.' or ','. Default: '.'.",
     ),
 ]
 Dates = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=DATA,
+        rich_help_panel=DATA_PANEL,
         help="The format of a CSV file's dates, as '%d/%m/%Y'.",
     ),
 ]

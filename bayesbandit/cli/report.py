@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
-REWARDS_AT_ONCE = 10_000  # of which the evidence takes account
+REWARDS_AT_ONCE = 10_000  # that the drift test takes in at a time
 MAX_POINTS = 1000  # of a curve
 SHORTEST_LAG = 1e-6  # that is drawn, since the axis is logarithmic
 VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")

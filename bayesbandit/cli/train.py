@@ -32,7 +32,7 @@ def train(
     bandit: Annotated[
         str,
         typer.Option(
-            rich_help_panel=options.BANDITS,
+            rich_help_panel=options.BANDITS_PANEL,
             help="Who learns: the file of a saved bandit, or a new one, as of `compare`: "
             '"BLTS(clip=0.2)".',
         ),

@@ -12,7 +12,7 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.reading import OPEN_STATE
 from bayesbandit.store.records import INACTIVE
 
-COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status", "activated"]
+REPORT_COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status", "activated"]
 OTHER_ARMS = "all others"
 DAYS_PER_YEAR = pd.Timedelta(days=366)
 
@@ -24,7 +24,7 @@ def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
     parts = []
     for part in log.frames(since):
         erased = [bool(np.isnan(x).any()) for x in part["x"]]
-        parts.append(part[COLUMNS].assign(erased=erased))  # no view of the whole part
+        parts.append(part[REPORT_COLUMNS].assign(erased=erased))  # no view of the whole part
     if not parts:
         raise ValueError(f"{log} has no decision in this time")
     rows = pd.concat(parts, ignore_index=True)

@@ -195,7 +195,7 @@ class Handover:
         mean = _rebuilt(self.mean, done)
         return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
 
-    def _lengths(self, built: pm.Model, n: Any) -> dict[Variable, Any]:
+    def _lengths(self, built: pm.Model, n: Variable) -> dict[Variable, Any]:
         """Return the lengths of the dimensions; add those that the current model lacks."""
         lengths: dict[Variable, Any] = {}
         for dim, length in self.model.dim_lengths.items():
@@ -230,7 +230,7 @@ def declaration(handover: Handover, name: str) -> Callable[..., Any]:
 
 
 def _rebuilt(graph: Variable, done: Mapping[Variable, Any]) -> Any:
-    """Return a graph with replacements. Nodes are made anew, so that static shapes follow."""
+    """Return a graph with replacements. All nodes are built again, as their shapes may change."""
     from pytensor.graph.traversal import toposort
     from pytensor.tensor.shape import SpecifyShape
 

@@ -141,7 +141,7 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
     given = {k: from_data(v, f"{what}.{k}") for k, v in kwargs.items()}
     try:
         return Prior(data["dist"], **settings, **given)
-    except Exception as error:  # those of pymc_extras and pydantic have no class in common
+    except Exception as error:  # a text may make PyMC raise any class
         raise ValueError(f"{what}: {_line(error)[:200]}") from error
 
 

@@ -254,9 +254,9 @@ class Kernels(NamedTuple):
     unreached: Callable[[np.ndarray], tuple[str, ...]]
 
 
-COMPILED = describe_many, choose_one, choose_many, observe_one, update_many
+COMPILED_KERNELS = describe_many, choose_one, choose_many, observe_one, update_many
 OF_NUMBERS = "LINEAR", "SUMS", "MOVING"
-REGRESSIONS = Kernels(*COMPILED, unreached)
+REGRESSIONS = Kernels(*COMPILED_KERNELS, unreached)
 NUMBERS = Kernels._make(
-    [*(without(one, *OF_NUMBERS) for one in COMPILED), lambda settings: OF_NUMBERS]
+    [*(without(one, *OF_NUMBERS) for one in COMPILED_KERNELS), lambda settings: OF_NUMBERS]
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from bayesbandit.bandit import transactions
@@ -50,7 +50,7 @@ class Replay:
     arm: np.ndarray
     reward: np.ndarray
     level: float
-    bandit: Any = field(repr=False)
+    bandit: Player = field(repr=False)
     refused: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -71,7 +71,7 @@ def replay(
     data: Log,
     bandit: Player,
     *,
-    min_probability: Any = None,
+    min_probability: ArrayLike | None = None,
     level: float = 0.95,
     seed: int = 0,
     force: bool = False,
@@ -149,7 +149,7 @@ def _check(log: Log, bandit: Player) -> None:
         )
 
 
-def _least(log: Log, declared: Any) -> tuple[np.ndarray, list[str]]:
+def _least(log: Log, declared: ArrayLike | None) -> tuple[np.ndarray, list[str]]:
     """Return the minimum probability c of each round (n,), and warnings."""
     e = log.probabilities
     n = len(log)
@@ -177,18 +177,21 @@ def _least(log: Log, declared: Any) -> tuple[np.ndarray, list[str]]:
     return least, []
 
 
-def _played(log: Log, bandit: Player, candidates: np.ndarray) -> tuple[np.ndarray, Any]:
+def _played(log: Log, bandit: Player, candidates: np.ndarray) -> tuple[np.ndarray, Player]:
     """Return the places of the matched rounds, and the bandit after them."""
     names = log.arm.tolist()
     matched = []
     could = _could(log, bandit)
-    player: Any = deepcopy(bandit)
+    player = deepcopy(bandit)
     if isinstance(player, Bandit):
         player.encoder = None  # the contexts of a log are numbers by now
     for t in candidates.tolist():
-        twin: Any = transactions.fork(player) if isinstance(player, Bandit) else deepcopy(player)
-        among = () if could is None else ([a for a in player.arms if could[t, log.arms.index(a)]],)
-        decision = twin.choose(log.x[t], *among)
+        twin = transactions.fork(player) if isinstance(player, Bandit) else deepcopy(player)
+        if isinstance(twin, Bandit) and could is not None:
+            available = [a for a in player.arms if could[t, log.arms.index(a)]]
+            decision = twin.choose(log.x[t], available)
+        else:
+            decision = twin.choose(log.x[t])
         if decision.arm == names[t]:
             twin.observe(decision, float(log.reward[t]))
             player = twin

@@ -344,7 +344,7 @@ def ids_of(names: object, n: int, one: bool) -> list[str]:
     if len(checked) != n or len(set(checked)) < n:
         raise ValueError(
             f"id must have one text for each of {n} contexts, all different; got {len(checked)}, "
-            f"of which {len(set(checked))} differ"
+            f"{len(set(checked))} of them different"
         )
     return checked
 

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
-from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, cloud_form, restored
+from bayesbandit.beliefs.sampled.cloud import (
+    FORM_OF_COUNTS,
+    Cloud,
+    Draws,
+    Shapes,
+    cloud_form,
+    restored,
+)
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
 from bayesbandit.inference.base import Improper, Refusal, Shaped
@@ -449,7 +456,7 @@ class SampledBelief(ByDraws):
         check(state["refused"], [Row(str, str)], "its refusals")
         plan = self._plan_after(state["refused"])
         form: dict[Any, Any] = super().form(state, total)
-        form |= {"refused": list, "chains": Row(*[COUNTS for _ in self.clouds])}
+        form |= {"refused": list, "chains": Row(*[FORM_OF_COUNTS for _ in self.clouds])}
         drawn = self._shapes(plan)
         held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
         by_name = plan.engine == gibbs.ENGINE

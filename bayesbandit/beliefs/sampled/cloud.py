@@ -14,7 +14,7 @@ from bayesbandit.forms import Numbers, Row, Whole, unprefixed
 
 Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
-COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # the form of `Cloud.counts`
+FORM_OF_COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # of `Cloud.counts`
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
 

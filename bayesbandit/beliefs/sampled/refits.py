@@ -61,7 +61,9 @@ class Refit:
 
     def begin(self, number: int, work: Callable[[], object]) -> None:
         """Begin to compute the draws of this number."""
-        self.number, self.result, self.error = number, None, None
+        self.number = number
+        self.result = None
+        self.error = None
         self._process = os.getpid()
         thread = threading.Thread(target=self._run, args=(work,), name="bayesbandit refit")
         try:

@@ -147,7 +147,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     )
     delta, u, kept = unmanaged(delta), unmanaged(u), unmanaged(kept)
     for s in range(-tune, delta.shape[0]):
-        # anew in each sweep, so that the rounding of products does not add up
+        # again in each sweep: else the rounding errors of products would add up
         weigh(terms, state.u, work.phi)
         draw_delta(terms, state, work, rng)
         evaluate(terms, state.delta, work)
