@@ -51,7 +51,9 @@ def inverse_of_inverse_gaussian(m, shape, rng):
     z = rng.standard_normal()
     q = 0.5 * z * z / shape
     root = m + q + math.sqrt(q * (q + 2.0 * m))
-    return root if rng.random() * (root + m) <= root else m * m / root
+    # without a branch: processors would guess it wrongly half of the time
+    first = 1.0 * (rng.random() * (root + m) <= root)
+    return first * root + (1.0 - first) * (m * m / root)
 
 
 @kernel

@@ -32,6 +32,8 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
+SWEEPS_TO_WEIGH = 8  # after which φ, a running product, is computed anew, without rounding errors
+
 
 class Moves(NamedTuple):
     """M steps of P elements; T terms."""
@@ -147,8 +149,8 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     )
     delta, u, kept = unmanaged(delta), unmanaged(u), unmanaged(kept)
     for s in range(-tune, delta.shape[0]):
-        # again in each sweep: else the rounding errors of products would add up
-        weigh(terms, state.u, work.phi)
+        if (s + tune) % SWEEPS_TO_WEIGH == 0:
+            weigh(terms, state.u, work.phi)
         draw_delta(terms, state, work, rng)
         evaluate(terms, state.delta, work)
         wrong = draw_elements(terms, state.u, work, rng)
