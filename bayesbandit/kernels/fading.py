@@ -36,12 +36,14 @@ def pass_time(numbers, tick, settings, work):
     elif passed > 0.0 and setting.walk > 0.0:
         head.clock = tick
         if 0.0 < head.sigma2 < np.inf:
+            # S = σ²B⁻¹ ← S + qΔI, in units of σ²: B⁻¹ ← B⁻¹ + (qΔ/σ²) I
             step = setting.walk * passed / head.sigma2
             head.walked += step
             walk(arm, step, work)
             set_noise(arm, settings, work)
     elif passed > 0.0 and setting.rate * passed > setting.slack:
         head.clock = tick
+        # 2^(−Δ/half-life), with rate = log 2 / half-life
         fade(numbers, np.exp(-setting.rate * passed), settings, work)
 
 
@@ -64,6 +66,7 @@ def fade(numbers, share, settings, work):
     head.sum_w *= share
     head.spread *= share
     if keeps_sums(setting):
+        # X'WX, X'Wr, r'Wr and the folds' shrink; B is made from them
         sums = sums_of(arm, folds)
         head.sum_wrr *= share
         shrink(sums.b, share)
@@ -72,6 +75,7 @@ def fade(numbers, share, settings, work):
             shrink(sums.folds[f, 1:], share)
         factorise(arm, settings)
     else:
+        # B ← γB + (1 − γ)Λ₀ by roots: D of U'DU shrinks, and the prior's rows are rotated in
         head.loss *= share
         shrink(arm.d, share)
         rotate_in_prior(arm, 1.0 - share, settings, work)

@@ -97,6 +97,8 @@ def set_noise(arm, settings, work):
     if n == 0.0 or rule == KNOWN_SIGMA2:
         begin_noise(head, setting)
         return
+    # σ² given all rows is InverseGamma(a + n/2, b + loss/2): Student-t with 2a + n degrees of
+    # freedom and this scale, where loss = min over θ of Σ w (r − x'θ)² + λ|θ|²
     if rule == NIG:
         head.df = 2.0 * setting.prior_shape + n
         head.sigma2 = (2.0 * setting.prior_scale + head.loss) / head.df
@@ -105,12 +107,14 @@ def set_noise(arm, settings, work):
     square = 0.0
     if MOVING and setting.walk > 0.0:  # of what θ is now, by the prior of its whole walk
         penalty = 1.0 / (1.0 / head.lam + head.walked)
+    # RSS = loss − λ|θ̂|²: what the penalty adds to the residual sum of squares is taken off
     theta = coefficients(arm, work[: stride(arm.d.size)])
     for j in range(int(setting.penalised)):
         square += theta[j] * theta[j]
     rss = max(head.loss - penalty * square, 0.0)
     if rule == EMPIRICAL_BAYES:
         head.residual = rss  # for `pool_noise`, which has the last word
+        # weights stand in the loss over their divisor, and so they do in what it is divided by
         head.scaled_sum_w = head.sum_w / head.w_bar
         head.prior_w = setting.noise_parameter * (head.sum_w / (head.w_bar * n))
     head.sigma2 = max(rss if rule == RSS else rss / n, setting.min_variance)
@@ -155,12 +159,14 @@ def add_to_sums(arm, x, y, w, setting):
     folds = int(setting.folds)
     sums = sums_of(arm, folds)
     if folds > 0:
+        # of a fold: n, Σ w r², Σ w r x, Σ w x x'
         fold = sums.folds[int(arm.head.n) % folds]
         fold[0] += 1.0
         fold[1] += w * y * y
         add_scaled(fold[2 : 2 + D], w * y, x)
         add_outer(fold[2 + D :], D, w, x[:D])
     arm.head.sum_wrr += w * y * y
+    # X'Wr and X'WX of all rows
     add_scaled(sums.b, w * y, x)
     add_outer(sums.G, x.size, w, x)
 
@@ -175,6 +181,7 @@ def refactorise(arm, settings, work):
         head.w_bar = head.sum_w / n
     if setting.folds > 0.0:
         head.lam = cross_validated(arm, settings, work)
+    # after `schedule` rows, or, where it is negative, when rows have grown by that share
     head.due = n + schedule if schedule > 0.0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
     factorise(arm, settings)
 
@@ -211,6 +218,7 @@ def add_prior(arm, root):
         d = root[k]
         t = root[D + k]
         u = root[(2 + k) * D : (3 + k) * D]
+        # Λ = Σ_k d_k u_k u_k', Λm = Σ_k d_k t_k u_k, m'Λm = Σ_k d_k t_k²
         square += d * t * t
         for i in range(k, D):
             arm.t[i] += d * t * u[i]
@@ -240,6 +248,7 @@ def update(numbers, z, r, w, settings, work):
     arm = arm_of(numbers, D)
     x = work[: stride(D)]
     count_row(arm, z, r, w, settings, x)
+    # the root is made from the sums when that is due; until then each row is rotated in
     if SUMS and keeps_sums(setting) and arm.head.n >= arm.head.due:
         refactorise(arm, settings, work)
     else:
@@ -256,6 +265,7 @@ def count_row(arm, z, r, w, settings, x):
     origin = arm.origin
     D = z.size
     setting = named(settings)
+    # an intercept takes up any shift, so that large common values cost no digits
     if head.n == 0.0 and is_shifted(settings):
         copy_into(origin[: D - 1], z)
         head.shift = r

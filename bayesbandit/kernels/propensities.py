@@ -56,6 +56,7 @@ def scores_among_old(row, first, kind, param, out):
             elif score == best:
                 ties += 1
     for a in range(out.size):
+        # the best arms share 1 − ε evenly, and all old arms share ε
         wins = ucb_score(row, first + a, alpha) >= best
         out[a] = explore / count + ((1.0 - explore) / ties if wins else 0.0)
 
@@ -68,6 +69,7 @@ def best_among_old(row, first, alpha, out):
     memory = np.empty((3, K))
     mean, scale, df = unmanaged(memory)[0], unmanaged(memory)[1], unmanaged(memory)[2]
     for k in range(K):
+        # a negative `last` marks an arm without rewards: it takes no part
         is_new = row.last[k] < 0.0
         mean[k] = -np.inf if is_new else row.mean[k]
         scale[k] = 0.0 if is_new else alpha * row.scale[k]
@@ -117,11 +119,14 @@ def put_chances(row, first, out):
     else:
         return False
     for a in range(out.size):
+        # an arm that may not be chosen
         if row.mean[first + a] == -np.inf:
             out[a] = 0.0
         elif row.last[first + a] < 0.0:
+            # U new arms of K: each has 1/K, with and without the floor γ (γ + (1 − Kγ)/K = 1/K)
             out[a] = 1.0 / count
         else:
+            # an old one: p' = γ + (1 − Kγ) p (K − U)/K
             out[a] = floor + (1.0 - count * floor) * (out[a] * (1.0 - new / count))
     return True
 

@@ -34,6 +34,7 @@ def share(x, logits, a):
     mine = 0.0
     total = 0.0
     for k in range(logits.shape[0]):
+        # less the largest logit: no exponential overflows
         largest = max(largest, _logit(x, logits[k]))
     for k in range(logits.shape[0]):
         odds = np.exp(_logit(x, logits[k]) - largest)
@@ -68,9 +69,11 @@ def pooled(numbers, x, a, settings, known, available, work):
         kind = int(rule[0])
         row = row_of(numbers, columns_of(settings), arms.shape[0])
         put(row, x)
+        # what the arms of that period would say of x, and how its rule would choose
         describe(row, arms, available, kind, work)
         record(row, a, kind, rule[1], rule[2])
         put_chances(row, a, row.propensity)
+        # Σ_s n_s p_s(a | x) / Σ_s n_s (paper, Algorithm 1)
         p += known.periods[s] * row.log.propensity
     return p / known.periods.sum()
 

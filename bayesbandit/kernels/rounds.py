@@ -52,6 +52,7 @@ def describe(row, arms, available, kind, work):
             else:
                 mean, scale, last = conjugate.moments_or_shape(arms[k], kind)
                 n = conjugate.head_of(arms[k]).n
+            # the sign says whether the arm is new
             last = last if n > 0.0 else -last
         row.mean[k], row.scale[k], row.last[k] = mean, scale, last
 
@@ -80,6 +81,7 @@ def describe_blocks(rows, arms, available, D):
     for start in range(0, rows.shape[0], CONTEXTS_AT_A_TIME):
         block = rows[start : start + CONTEXTS_AT_A_TIME]
         B = block.shape[0]
+        # contexts side by side, (D, B): loops over contexts vectorise, loops over D are short
         for b in range(CONTEXTS_AT_A_TIME):
             for i in range(D):
                 zt[i, b] = block[b, i] if b < B else 0.0
@@ -146,6 +148,7 @@ def choose_many(rows, start, D, K, kind, params, stream):
     rows, params, stream = unmanaged(rows), unmanaged(params), unmanaged(stream)
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
+            # the normals are used up: Python fills the block, and goes on at this row
             stream[-1] += i - start
             return i
         at = i if params.shape[0] > 1 else 0
@@ -170,6 +173,7 @@ def weight_of(row, source, clip):
     p = row.propensity
     if BALANCED and np.isnan(p[0]) and not put_chances(row, int(row.log.arm), p):
         return np.nan
+    # inverse propensity, with p clipped at γ from below: (6) of mathematics.md
     return 1.0 / max(clip, p[0])
 
 
@@ -180,6 +184,8 @@ def learn(arms, settings, tick, z, k, r, w, work):
     if LINEAR:
         share = 1.0
         if MOVING and named(settings).rate > 0.0:
+            # a row of an earlier tick has faded by 2^(−age/half-life); above 1 where the arm's
+            # clock is behind, since all of its rows will then fade together
             share = max(share_of(tick, head_of(arms[k]), settings), MIN_ROWS_LEFT)
             head_of(arms[k]).n_left += share
         update(arms[k], z, r, share * w, settings, work)

@@ -25,6 +25,7 @@ P_SWITCH = 1e-4  # the probability that another half-life is right from the next
 def log_density(arm, z, r, D, work):
     """Return the log density of a reward; NaN if nothing is known of the arm, or it is certain."""
     mean, scale = moments(arm, z, D, work)
+    # a new reward is N(m, σ² + s²), or Student-t with the arm's degrees of freedom
     s2 = head_of(arm).sigma2 + scale * scale
     df = head_of(arm).df
     if not 0.0 < s2 < np.inf:
@@ -33,6 +34,7 @@ def log_density(arm, z, r, D, work):
     if df == np.inf:
         return -0.5 * (math.log(2.0 * math.pi * s2) + e2)
     half = 0.5 * (df + 1.0)
+    # log Γ((ν+1)/2) − log Γ(ν/2) − ½ log(πνs²) − ½(ν+1) log(1 + e²/ν)
     norm = math.lgamma(half) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df * s2)
     return norm - half * math.log1p(e2 / df)
 
@@ -95,6 +97,9 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
         sd = math.sqrt(1.0 + scale * scale)
         t = up * mean / sd
         out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
+        # with η ~ N(m, s²) and P(1) = Φ(t), t = ±m/√(1 + s²): the gradient of log Φ(t) in m is ±
+        # slope/sd, and its curvature −slope (slope + t)/sd², which a normal row of weight w has,
+        # too
         slope = more - t
         w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), MIN_CURVATURE)
         y = mean + up * slope / sd * (1.0 / w + s2)
@@ -126,6 +131,7 @@ def switch(log_weight, score):
         log_weight[m] = math.exp(log_weight[m] - largest)
         total += log_weight[m]
     for m in range(M):
+        # the fixed share: π ← (1 − p) π + p π₀, normalised
         prior = FIRST_PRIOR if m == 0 else (1.0 - FIRST_PRIOR) / (M - 1)
         log_weight[m] = math.log((1.0 - P_SWITCH) * log_weight[m] / total + P_SWITCH * prior)
 
@@ -152,8 +158,10 @@ def evidence(scores, log_weight, out):
         for m in range(log_weight.size):
             best = max(best, scores[i, m])
         for m in range(log_weight.size):
+            # the mixture's density of the reward, over that of its best member
             mixed += math.exp(log_weight[m] + (scores[i, m] - best))
         if not np.isnan(mixed):
+            # Σ_i log (Σ_m π_m f_m(r_i) / f_0(r_i)): an e-process if the first half-life is right
             total += best - scores[i, 0] + math.log(mixed)
         switch(log_weight, scores[i])
         out[i] = total

@@ -79,6 +79,7 @@ def uniformly(row, which, count, stream):
     skip = below(count, stream)
     for k in range(row.mean.size):
         if is_among(row, k, which):
+            # the arm that has `skip` others before it
             if skip == 0:
                 return k
             skip -= 1
@@ -91,6 +92,7 @@ def pick(probabilities, stream):
     total, last = 0.0, 0
     for p in probabilities:
         total += p
+    # Φ(z) is uniform: the arm in whose part of [0, total) it falls
     rest = normal_cdf(normal(stream)) * total
     for k in range(probabilities.size):
         if probabilities[k] > 0.0:
@@ -130,6 +132,7 @@ def select_arm(row, kind, param, floor, stream):
         arm = explored(row, count, new, floor, stream)
         if arm >= 0:
             return arm
+    # ε-greedy: any old arm with probability ε, else the largest mean
     if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
         return uniformly(row, OLD, count - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
@@ -143,6 +146,7 @@ def select_arm(row, kind, param, floor, stream):
         if not is_among(row, k, OLD):
             continue
         if kind == THOMPSON:
+            # Thompson sampling: the arm with the largest draw of its mean reward
             score = draw(row.mean[k], alpha * row.scale[k], row.last[k], stream)
         elif LINEAR or kind not in DRAWN:
             score = ucb_score(row, k, alpha)
@@ -156,6 +160,8 @@ def select_arm(row, kind, param, floor, stream):
             ties = 1
         elif score == best_score:
             ties += 1
+            # the last of `ties` equal scores replaces the one before with probability 1/ties: all
+            # have the same chance
             if below(ties, stream) == 0:
                 best = k
     return best

@@ -31,6 +31,7 @@ MAX_NORMAL = 9.0  # of normals: no point is beyond, as its cells are
 def lower_quantile(u):
     """Return Φ⁻¹(u) for 0 < u < ½, by Newton's method for log Φ: it is concave, so that no step
     from below overshoots."""
+    # Φ(z) < exp(−z²/2)/2 for z < 0, so that this is below the root
     z = -math.sqrt(-2.0 * math.log(u))
     for _ in range(50):
         # z ← z + (log u − log Φ(z)) Φ(z)/φ(z)
@@ -73,6 +74,7 @@ def width_at(z, log_width):
     N = log_width.shape[1]
     if N == 0:
         return 1.0
+    # in which step of width 2 · 9/N the normal lies, and how far along
     along = (min(max(z, -MAX_NORMAL), MAX_NORMAL) + MAX_NORMAL) * (N / (2.0 * MAX_NORMAL))
     step = min(int(along), N - 1)
     value = log_width[0, step]
@@ -108,6 +110,7 @@ def put_theta(location, axes, noise, spread, theta):
             if axes[j, i] != 0.0:  # of a `Joint` most are 0
                 add_scaled(coordinate, axes[j, i], noise[j])
         for s in range(spread.size):
+            # θ_i = location_i + α width_s Σ_j axes_ji ε_js
             coordinate[s] = location[i] + spread[s] * coordinate[s]
 
 
@@ -160,6 +163,7 @@ def winner(scores, stream):
     best = -np.inf
     ties = 0
     for k in range(scores.size):
+        # how many arms have the largest score; the first pass needs no random number
         if scores[k] > best:
             best = scores[k]
             ties = 1
@@ -191,6 +195,7 @@ def put_wins(x, theta, out):
     into out (A,); a tie is split evenly."""
     x, theta = unmanaged(x), unmanaged(theta)
     memory = np.empty((4, POINT_BLOCK))
+    # of each point of a block: this arm's x'θ, the largest two so far, and whose the largest is
     score, best = unmanaged(memory)[0], unmanaged(memory)[1]
     second, winner = unmanaged(memory)[2], unmanaged(memory)[3]
     out[:] = 0.0

@@ -56,6 +56,7 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
         sine = 2.0 * v / (1.0 + v * v)
         cosine = (1.0 - v * v) / (1.0 + v * v)
         exponent = (0.5 * (h * h + k * k) - h * k * sine) / (cosine * cosine)
+        # the integrand exp(−(h² + k² − 2hk sin θ)/(2 cos² θ)), and half of dθ/dv
         total += ORTHANT_WEIGHTS[i] * math.exp(-exponent) / (1.0 + v * v)
     return normal_cdf(h) * normal_cdf(k) + half * total / math.pi
 
@@ -66,6 +67,7 @@ def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
 
     ρ = s_a²/(s_ab s_ac) is at most √½ unless a is the widest arm, and then it is so for b and c.
     """
+    # the three probabilities add up to 1: the widest arm's is what the others leave
     if scale[a] <= max(scale[b], scale[c]):
         return orthant(a, b, c, mean, scale)
     return max(0.0, 1.0 - (orthant(b, a, c, mean, scale) + orthant(c, a, b, mean, scale)))
@@ -148,6 +150,7 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
     for k in range(K):
         extent[k] = reach(df[k]) * scale[k]
     floor = place(mean, extent, shift, alive)
+    # how many arms can be best, how many of these are point masses or Student-t, and the last three
     n = points = students = NO_ARMS
     i = j = third = NO_ARM
     for k in range(K):
