@@ -142,11 +142,11 @@ def check_belief(
             f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "
             "must be Unweighted() or InversePropensity(propensity='decision')"
         )
-    if is_pooled(balance) and not base.can_recall(belief):
+    if is_pooled(balance) and not base.are_regressions(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__
         raise ValueError(
-            f"{name}: pooled propensities need snapshots of past beliefs, and it has none; "
-            "propensity must be 'decision' or 'estimated'"
+            f"{name}: pooled propensities need snapshots of past beliefs, which only regressions "
+            "have; propensity must be 'decision' or 'estimated'"
         )
 
 

@@ -179,20 +179,6 @@ class Resizable(Protocol):
 
 
 @runtime_checkable
-class Recallable(Protocol):
-    """What is asked again about the past."""
-
-    def snapshot(self) -> Snapshot | None:
-        """Return the current belief in a form that can still predict later; None if it has none."""
-
-    def recall_form(self, n_arms: int) -> dict[str, Any]:
-        """Return the form (`forms.py`) of a snapshot's `state`."""
-
-    def recall(self, state: dict[str, Array]) -> Snapshot:
-        """Return the snapshot whose `state` was this."""
-
-
-@runtime_checkable
 class Storable(Protocol):
     """What is saved in files."""
 
@@ -251,20 +237,6 @@ class PredictsTogether(Protocol):
     def predict_together(self, x: Array) -> Prediction:
         """Return the joint prediction at m rows of features for each context, (n, m, d)."""
         ...
-
-
-class Snapshot(Protocol):
-    """A past belief, which still gives its predictions."""
-
-    @property
-    def new(self) -> Array:
-        """A mask (K,) of the arms that had no rewards."""
-
-    def predict(self, x: Array) -> Prediction:
-        """Return the past prediction of the mean rewards at x (n, d)."""
-
-    def state(self) -> dict[str, Array]:
-        """Return the whole state as arrays."""
 
 
 # ---- models --------------------------------------------------------------------------------------
@@ -357,9 +329,10 @@ def needed[Ability](belief: object, ability: type[Ability], when: str) -> Abilit
     raise TypeError(f"{_kind(belief)} needs a method {methods}, where {when}")
 
 
-def can_recall(belief: Belief) -> bool:
-    """Return whether a belief has snapshots."""
-    return isinstance(belief, Recallable) and belief.snapshot() is not None
+def are_regressions(belief: Belief) -> bool:
+    """Return whether the kernels of regressions predict for a belief, from its arms' numbers."""
+    kernel = kernel_of(belief)
+    return kernel is not None and kernel.functions is rounds.REGRESSIONS
 
 
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:

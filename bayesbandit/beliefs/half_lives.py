@@ -123,12 +123,6 @@ class HalfLives(Belief, Kernel):
         vars(self).update(state, log_weight=state["log_weight"].copy())
         self._hold(state["blocks"])
 
-    def _with_blocks(self, blocks: Array) -> Self:
-        """Return a view of this belief that has other numbers of the arms."""
-        twin = object.__new__(type(self))
-        vars(twin).update(vars(self), blocks=blocks)
-        return twin
-
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays, for `restore`: (K, …), or (M, K, …) of several."""
         if len(self.blocks) == 1:

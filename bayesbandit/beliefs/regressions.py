@@ -9,13 +9,13 @@ become rows of such a regression by Newton's method.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs import ridge_arms
-from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
+from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
@@ -443,19 +443,6 @@ class Regressions(HalfLives):
         if self.link is not None:
             return self.link.posterior(self.features.distribution(self, g), rows)
         return self.features.posterior(self, g, rows)
-
-    def snapshot(self) -> Snapshot | None:
-        """Return a copy that can predict but not learn; None where Python computes regressors."""
-        if not self.plain or len(self.blocks) > 1:
-            return None
-        width = interpreted(layout.core_width)(self.n_columns)
-        return self._with_blocks(self.blocks[:, :, :width].copy())
-
-    def recall_form(self, n_arms: int) -> dict[str, Any]:
-        return {"arms": ridge_arms.form(self.rules[0], n_arms, learns=False)}
-
-    def recall(self, state: dict[str, Array]) -> Self:
-        return self._with_blocks(state["arms"][None])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

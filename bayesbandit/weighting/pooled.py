@@ -7,21 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, needed
+from bayesbandit.beliefs import ridge_arms
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import LARGEST_FLOAT, Name
-from bayesbandit.forms import ARM_NAME, Real, Row, Whole, demand, prefixed, unprefixed
+from bayesbandit.forms import ARM_NAME, Real, Row, Whole, demand
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels.arm import core_width
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
+from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
+from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.weighting.reweighting import Form, Inverse
 
 
 class Pooled(Inverse):
     """The mean of an arm's probability over the policies of all past periods.
 
-    A snapshot of the belief is taken at each refresh; it stands for the periods until the next.
+    A snapshot of the regressions is taken at each refresh: the numbers of their arms with which
+    they predict. It stands for the periods until the next.
     Where there are `max_snapshots` of them, every second one is dropped, and its periods count as
     those of the one before. A period counts when its reward arrives, with the belief and the arms
     of that moment.
@@ -31,9 +36,10 @@ class Pooled(Inverse):
         super().__init__(clip)
         self.max_snapshots = max_snapshots
         self.periods: list[int] = []
-        self.beliefs: list[Snapshot] = []
+        self.snapshots: list[np.ndarray] = []  # the arms' numbers (K, …)
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
+        self.settings = np.empty(0)  # of the regressions
         self.stale = True  # whether the next period needs a new snapshot
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
@@ -42,11 +48,10 @@ class Pooled(Inverse):
             assert kind is not None, "pooled propensities are for policies that have a rule"
             if len(self.periods) == self.max_snapshots:
                 self._thin()
-            snapshot = needed(belief, Recallable, "past policies are asked again").snapshot()
-            assert snapshot is not None, (
-                "Bandit.__init__ has checked that the belief takes snapshots"
-            )
-            self.beliefs.append(snapshot)
+            regressions: Any = belief  # as `Bandit.__init__` has checked
+            width = interpreted(core_width)(layout.n_columns)
+            self.settings = regressions.settings
+            self.snapshots.append(regressions.arms[:, :width].copy())
             param, floor = numbers(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
             self.rules.append((kind, param, floor))
@@ -57,34 +62,47 @@ class Pooled(Inverse):
 
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
-        self.beliefs, self.rules, self.arms = self.beliefs[::2], self.rules[::2], self.arms[::2]
+        self.snapshots, self.rules, self.arms = self.snapshots[::2], self.rules[::2], self.arms[::2]
 
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         """Return the mean probability (n,) of an arm at the contexts of rows (n, width)."""
-        x = rows[:, : layout.n_features]
+        x = rows[:, : layout.n_columns]
         p = np.zeros(len(x))
-        past = zip(self.arms, self.periods, self.beliefs, self.rules, strict=True)
-        for arms, periods, belief, its_rule in past:
+        for s, arms in enumerate(self.arms):
             if arm in arms:
-                p += periods * chances_then(belief, x, arms.index(arm), *its_rule)
+                p += self.periods[s] * self._chances_then(s, x, arms.index(arm))
         return p / sum(self.periods)
 
+    def _chances_then(self, s: int, x: np.ndarray, k: int) -> np.ndarray:
+        """Return P(arm k) (n,) under the policy of snapshot s, at x (n, D) with its constant."""
+        D = x.shape[1]
+        K = len(self.snapshots[s])
+        row = row_type(D, K)
+        rows = np.empty((len(x), row.itemsize // 8))
+        log = rows.view(row)[:, 0]
+        kind, number, floor = self.rules[s]
+        log["x"] = x
+        describe_many(rows, self.snapshots[s], np.ones(K, np.bool_), self.settings, kind)
+        log["rule"], log["number"], log["min_probability"] = kind, number, floor
+        out = np.empty(len(x))
+        chances(rows, k, D, K, out)
+        return out
+
     def known(self, layout: Layout) -> Known | None:
-        beliefs: list[Any] = self.beliefs
         if any(arms != layout.arms for arms in self.arms):
             return None
         return Known(
-            past=np.array([belief.arms for belief in beliefs]),
+            past=np.array(self.snapshots),
             rules=np.array(self.rules, dtype=np.float64),
             periods=np.array(self.periods, dtype=np.float64),
         )
 
     def fork(self) -> Self:
         twin = super().fork()
-        twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
+        twin.periods, twin.snapshots = list(self.periods), list(self.snapshots)
         twin.rules, twin.arms = list(self.rules), list(self.arms)
         return twin
 
@@ -94,11 +112,11 @@ class Pooled(Inverse):
             "rules": [list(rule) for rule in self.rules],
             "arms": [list(arms) for arms in self.arms],
             "stale": self.stale,
-            **{f"{i}.{k}": v for i, b in enumerate(self.beliefs) for k, v in b.state().items()},
+            **{f"{i}.arms": arms for i, arms in enumerate(self.snapshots)},
         }
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
-        past = needed(belief, Recallable, "past policies are asked again")
+        regressions: Any = belief
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
         form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
@@ -106,34 +124,13 @@ class Pooled(Inverse):
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
             rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, LARGEST_FLOAT), floor))
-            form |= prefixed(f"{i}.", past.recall_form(len(arms)))
+            form[f"{i}.arms"] = ridge_arms.form(regressions.settings, len(arms), learns=False)
         return {**form, "rules": Row(*rules)}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
-        past = needed(belief, Recallable, "past policies are asked again")
-        self.beliefs = [past.recall(unprefixed(state, f"{i}.")) for i in range(len(self.periods))]
-
-
-def chances_then(
-    belief: Snapshot, x: np.ndarray, k: int, kind: int, param: float, floor: float
-) -> np.ndarray:
-    """Return P(arm k) (n,) at contexts x (n, d) under a past belief and a compiled rule.
-
-    kind, param, floor: the rule, its number and its minimum probability.
-    """
-    prediction = belief.predict(np.ascontiguousarray(x))
-    new = belief.new
-    entries = prediction.entries(kind)
-    assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
-    scale, last = entries
-    row = row_type(0, new.size)
-    out = np.empty(len(x))
-    rows = np.empty((len(x), row.itemsize // 8))
-    log = rows.view(row)[:, 0]
-    log["mean"], log["scale"], log["last"] = prediction.mean, scale, np.where(new, -last, last)
-    log["rule"], log["number"], log["min_probability"] = kind, param, floor
-    chances(rows, k, 0, new.size, out)
-    return out
+        regressions: Any = belief
+        self.settings = regressions.settings
+        self.snapshots = [state[f"{i}.arms"] for i in range(len(self.periods))]

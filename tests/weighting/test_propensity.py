@@ -25,7 +25,7 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
         bandit.observe(decision, reward[t, 0])
         pool = bandit.reweighting.weigher
         assert sum(pool.periods) == t + 1
-        assert len(pool.periods) == len(pool.beliefs) == len(pool.rules) <= most
+        assert len(pool.periods) == len(pool.snapshots) == len(pool.rules) <= most
         assert pool.arms[-1] == bandit.arms
         probe = bandit.history.rows[:5]
         total = sum(pool.of(arm, probe, bandit.layout) for arm in bandit.arms)
