@@ -4,7 +4,7 @@ A form is
     a type: values of this very type (a bool is no int), and all of `object`;
     None, a text, a bool or a number: this value alone;
     Whole(least, most): an integer;
-    OneOf(form, …): a value of any of these forms;
+    (form, …): a value of any of these forms;
     [form]: a list of such values; Row(form, …): a list with one value for each form;
     {key: form}: a dict with these keys, "key?" where it may lack; ...: the form of all other keys;
     Real(least, most): a float;
@@ -125,17 +125,12 @@ def records(rows: np.ndarray, row: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(rows).view(row)[:, 0]
 
 
-class OneOf(tuple[object, ...]):
-    def __new__(cls, *forms: object) -> OneOf:
-        return super().__new__(cls, forms)
-
-
 class Row(tuple[object, ...]):
     def __new__(cls, *forms: object) -> Row:
         return super().__new__(cls, forms)
 
 
-ARM_NAME = OneOf(str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))  # of an arm
+ARM_NAME = (str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))  # of an arm
 FINITE_NUMBERS = Numbers()
 ABOVE_ZERO = Numbers(least=5e-324)
 AT_LEAST_ZERO = Numbers(least=0.0)
@@ -143,15 +138,16 @@ AT_LEAST_ZERO = Numbers(least=0.0)
 
 def check(value: object, form: object, where: str = "it") -> None:
     """Raise `Broken`, with the place and the value seen, unless the value is of this form."""
-    if isinstance(form, OneOf):
-        if not any(fits(value, one) for one in form):
-            raise Broken(f"{where} is {brief(value)}")
-    elif isinstance(form, list | Row):
-        if type(value) is not list or (isinstance(form, Row) and len(value) != len(form)):
-            raise Broken(f"{where} is {brief(value)}")
+    if isinstance(form, list | Row):
+        demand(type(value) is list, f"{where} is {brief(value)}")
+        assert isinstance(value, list)
         forms = form if isinstance(form, Row) else form * len(value)
+        demand(len(value) == len(forms), f"{where} is {brief(value)}")
         for i, (one, form_of_item) in enumerate(zip(value, forms, strict=True)):
             check(one, form_of_item, f"{where}[{i}]")
+    elif isinstance(form, tuple):
+        if not any(fits(value, one) for one in form):
+            raise Broken(f"{where} is {brief(value)}")
     elif isinstance(form, dict):
         _check_keys(value, form, where)
     elif isinstance(form, Numbers | Records | Each):
@@ -164,8 +160,6 @@ def check(value: object, form: object, where: str = "it") -> None:
 
 def fits(value: object, form: object) -> bool:
     """Return whether a value has this form."""
-    if isinstance(form, type | Whole) or form is None:
-        return _is(value, form)
     try:
         check(value, form)
     except Broken:
@@ -186,10 +180,7 @@ def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where:
     if type(value) is not dict:
         raise Broken(f"{where} is {brief(value)}")
     keys = {key.removesuffix("?"): key for key in form if isinstance(key, str)}
-    for (
-        name,
-        key,
-    ) in keys.items():  # in the order of the form: a later one may rely on earlier ones
+    for name, key in keys.items():  # in this order: a later one may rely on earlier ones
         if name in value:
             check(value[name], form[key], _place(where, name))
         elif not key.endswith("?"):
@@ -221,4 +212,4 @@ def brief(value: object) -> str:
     return repr(value)[:80]
 
 
-PLAIN_VALUE = OneOf(None, bool, float, str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
+PLAIN_VALUE = (None, bool, float, str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))

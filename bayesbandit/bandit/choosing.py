@@ -14,7 +14,15 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
-from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPosterior, needed
+from bayesbandit.beliefs.base import (
+    Belief,
+    Forgets,
+    Kernel,
+    Refits,
+    TakesTables,
+    WithPosterior,
+    needed,
+)
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.propensities import put_own
@@ -326,8 +334,9 @@ def posterior(bandit: Bandit, k: int) -> Any:
     roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
     capable = needed(belief, WithPosterior, "the posterior of an arm is asked for")
     posterior_of_arm = capable.posterior(k, roles)
-    if bandit.encoder is not None and hasattr(posterior_of_arm, "encoder"):
-        posterior_of_arm = replace(posterior_of_arm, encoder=bandit.encoder)
+    if bandit.encoder is not None and isinstance(posterior_of_arm, TakesTables):
+        tells: Any = posterior_of_arm  # a dataclass
+        return replace(tells, encoder=bandit.encoder)
     return posterior_of_arm
 
 

@@ -184,7 +184,7 @@ def weighs_by_propensity(bandit: Bandit) -> bool:
     reweighting = bandit.reweighting
     if reweighting is None:
         return bandit.source == rounds.DECISION
-    return isinstance(reweighting.weigher, Inverse)
+    return isinstance(reweighting.estimator, Inverse)
 
 
 def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> np.ndarray:

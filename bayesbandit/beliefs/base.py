@@ -21,6 +21,7 @@ from bayesbandit.kernels import rounds
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
+from bayesbandit.tables.encoder import Encoder
 
 Array = np.ndarray
 
@@ -44,9 +45,6 @@ class Kernel(Protocol):
         @property
         def settings(self) -> Array: ...
 
-    else:
-        arms: Array
-        settings: Array
     functions: ClassVar[rounds.Kernels] = rounds.REGRESSIONS
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
@@ -76,8 +74,6 @@ class Belief(Protocol):
         @property
         def n(self) -> Array: ...
 
-    else:
-        n: Array
     n_features: int
     of_arms: ClassVar[bool] = False
     clock: Clock | None = None
@@ -228,6 +224,14 @@ class WithPosterior(Protocol):
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
+
+
+@runtime_checkable
+class TakesTables(Protocol):
+    """A posterior that reads contexts from tables, by an encoder if it has one."""
+
+    @property
+    def encoder(self) -> Encoder | None: ...
 
 
 @runtime_checkable

@@ -78,18 +78,16 @@ class DeclaredFeatures(FeatureMap):
 
 
 class InColumns(DeclaredFeatures):
-    """Contexts as they are. The prior is that of a `Ridge` if there is one with the same."""
+    """Contexts as they are."""
 
     def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
         self.plan = plan
         self.place = place
         self.centre = np.zeros(len(place))
-        model = ridge(plan)
-        if model is None:
-            model, prior = regression(plan.method, plan.n_features < len(place))
-            column = np.argsort(place)
-            precision = plan.method.noise * prior.precision[np.ix_(column, column)]
-            self.known = prior.mean[column], precision
+        model, prior = regression(plan.method, plan.n_features < len(place))
+        column = np.argsort(place)
+        precision = plan.method.noise * prior.precision[np.ix_(column, column)]
+        self.known = prior.mean[column], precision
         super().__init__(model.remembering(memory), plan.n_features)
 
 
@@ -164,22 +162,6 @@ def columns(plan: Plan) -> Array | None:
     used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
     one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D
     return map.argmax(axis=0) if one_each else None
-
-
-def ridge(plan: Plan) -> Ridge | None:
-    """Return the `Ridge` with the same posterior as a declared model; None if there is none.
-
-    There is one if the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I). The noise variance is
-    known, or has the inverse-gamma prior.
-    """
-    engine = plan.method
-    if plan.model.takes_arm or plan.model.takes_weight != plan.uses_weight:
-        return None
-    if not (engine.identity_map and engine.ridge):
-        return None
-    if engine.learns_noise:
-        return Ridge(engine.ridge, "nig", intercept=False, prior=engine.noise_prior)
-    return Ridge(engine.ridge, engine.noise, intercept=False)
 
 
 def regression(engine: ExactGaussian, intercept: bool) -> tuple[Ridge, ExactDistribution]:

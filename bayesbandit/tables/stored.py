@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
-from bayesbandit.forms import ARM_NAME, Broken, OneOf, Real, Whole, brief, check, demand
+from bayesbandit.forms import ARM_NAME, Broken, Real, Whole, brief, check, demand
 from bayesbandit.tables.columns import LARGEST_VALUE, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ MAX_ORIGIN = 2**62  # microseconds from 1970
 MAX_LEARNED = 250  # numbers of one kind that a function of a formula learns
 
 LARGEST_INTEGER = int(LARGEST_VALUE)
-NUMBER = OneOf(Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
-POSITIVE = OneOf(Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
+NUMBER = (Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
+POSITIVE = (Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
 OF_ALL = {"kind": str, "name": ARM_NAME}
 NUMBER_FIELDS = {**OF_ALL, "median": NUMBER, "mean": NUMBER, "scale": POSITIVE}
 FORMS = {
@@ -54,14 +54,14 @@ def _column(plain: object, where: str) -> None:
 
 
 def _learned(value: object, where: str) -> None:
-    check(value, OneOf(None, bool, NUMBER, [NUMBER], {...: NUMBER}), where)
+    check(value, (None, bool, NUMBER, [NUMBER], {...: NUMBER}), where)
     demand(not isinstance(value, list) or len(value) <= MAX_LEARNED, f"{where} is too long")
 
 
 FORMULA = {"text": str, "state": {...: {...: _learned}}, "features": [str]}
 ENCODER = {
     "format": str, "version": int, "named": bool, "columns": [_column],
-    "formula": OneOf(None, FORMULA), "constant": bool, "digest": str,
+    "formula": (None, FORMULA), "constant": bool, "digest": str,
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class Unweighted:
     def weights(self, history: History, belief: Belief) -> np.ndarray:
         return np.ones(len(history))
 
-    def weigher(self) -> None:
+    def estimator(self) -> None:
         """Return None: weights of the past never change."""
 
 
@@ -109,7 +109,7 @@ class InversePropensity:
                 p[mine] = estimator.of(arm, rows[mine], history.layout)
         return np.where(np.isnan(p), history.weight, 1.0 / np.maximum(self.clip, p))
 
-    def weigher(self) -> Inverse | None:
+    def estimator(self) -> Inverse | None:
         """Return a new estimator of one bandit's weights; None where propensities never change."""
         if self.propensity == "pooled":
             return Pooled(self.snapshots, self.clip)

@@ -27,7 +27,7 @@ Form = dict[Any, Any]  # of `forms.py`
 ALL_ARMS = ""  # one name for all arms, if they share a posterior
 
 
-class Weigher(ABC):
+class WeightEstimator(ABC):
     """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds.
 
     Subclasses that depend on past decisions override `count`, `state` and `restore`.
@@ -71,7 +71,7 @@ class Weigher(ABC):
         return {}
 
 
-class Inverse(Weigher):
+class Inverse(WeightEstimator):
     """The weights 1 / max(γ, p̂) with propensities p̂ estimated from past rounds; γ = clip."""
 
     def __init__(self, clip: float) -> None:
@@ -99,7 +99,7 @@ class Inverse(Weigher):
         return None if p is None else 1.0 / np.maximum(self.clip, p)
 
 
-class Weighed(Weigher):
+class BalanceWeights(WeightEstimator):
     """The weights of a balance that the kernels do not know: a function of history and belief."""
 
     def __init__(self, balance: Balance) -> None:
@@ -144,8 +144,10 @@ class Reweighting:
     one is due. Arms that share a posterior count as one arm, `ALL_ARMS`.
     """
 
-    def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
-        self.weigher = weigher
+    def __init__(
+        self, estimator: WeightEstimator, schedule: Schedule, together: bool = False
+    ) -> None:
+        self.estimator = estimator
         self.schedule = schedule
         self.together = together
         self.due: dict[Name, int] = {}
@@ -154,11 +156,11 @@ class Reweighting:
         self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int
     ) -> None:
         """Weight new rows (n, width), decided at round t, before the belief learns them."""
-        self.weigher.count(belief, policy, layout, t, len(rows))
+        self.estimator.count(belief, policy, layout, t, len(rows))
         log = layout.records(rows)
         for k in np.unique(log["arm"]).astype(np.int64).tolist():
             mine = log["arm"] == k
-            log["weight"][mine] = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
+            log["weight"][mine] = self.estimator.first(layout.arms[k], rows[mine], belief, layout)
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
         """Reweight the arms of these rows that are due. Belief and history must know the rows."""
@@ -176,7 +178,7 @@ class Reweighting:
             return
         if self.together:
             due = np.flatnonzero(n).tolist()
-        self.weigher.learn(history, belief)
+        self.estimator.learn(history, belief)
         history.detach()
         past = history.ordered()
         log = history.records
@@ -186,7 +188,7 @@ class Reweighting:
             played = np.zeros_like(played)
         for k in due:
             mine = np.flatnonzero(played == k)
-            weights = self.weigher.past(arms[k], past, mine, layout)
+            weights = self.estimator.past(arms[k], past, mine, layout)
             if weights is not None:
                 log["weight"][mine] = weights
                 changed.append(k)
@@ -198,7 +200,7 @@ class Reweighting:
     def fork(self) -> Reweighting:
         """Return a copy that may change while this one stays as it is."""
         twin = copy(self)
-        twin.weigher, twin.due = self.weigher.fork(), dict(self.due)
+        twin.estimator, twin.due = self.estimator.fork(), dict(self.due)
         return twin
 
     def forget(self, arm: Name) -> None:
@@ -207,24 +209,24 @@ class Reweighting:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""
-        return {"due": [list(pair) for pair in self.due.items()], **self.weigher.state()}
+        return {"due": [list(pair) for pair in self.due.items()], **self.estimator.state()}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Restore what `state` returned."""
         self.due = dict(state["due"])
-        self.weigher.restore(state, belief)
+        self.estimator.restore(state, belief)
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
         form: Form = {"due": [Row(ARM_NAME, Whole())]}
-        return form | self.weigher.form(state, layout, belief, total)
+        return form | self.estimator.form(state, layout, belief, total)
 
 
 def begin(balance: Balance) -> Reweighting | None:
     """Return the reweighting of a new bandit; None where past weights never change."""
     known: Any = balance
     if is_known(balance):
-        if (weigher := known.weigher()) is None:
+        if (estimator := known.estimator()) is None:
             return None
-        return Reweighting(weigher, known.schedule, known.refresh == "all")
-    return Reweighting(Weighed(balance), schedule_of(balance))
+        return Reweighting(estimator, known.schedule, known.refresh == "all")
+    return Reweighting(BalanceWeights(balance), schedule_of(balance))

@@ -23,7 +23,7 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
             bandit.add_arm("new")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, 0])
-        pool = bandit.reweighting.weigher
+        pool = bandit.reweighting.estimator
         assert sum(pool.periods) == t + 1
         assert len(pool.periods) == len(pool.snapshots) == len(pool.rules) <= most
         assert pool.arms[-1] == bandit.arms
@@ -44,7 +44,7 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
             bandit.remove_arm("c")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, bandit.arms.index(decision.arm)])
-    pool = bandit.reweighting.weigher
+    pool = bandit.reweighting.estimator
     periods = dict.fromkeys(pool.arms, 0)
     for arms, n in zip(pool.arms, pool.periods, strict=True):
         periods[arms] += n

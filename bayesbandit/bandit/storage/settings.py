@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.forms import PLAIN_VALUE, OneOf, check
+from bayesbandit.forms import PLAIN_VALUE, check
 from bayesbandit.model import RewardModel
 from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
 
@@ -22,7 +22,7 @@ DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only w
 
 def setting(value: object, where: str) -> None:
     """Raise `Broken` unless a value is what `_stored` gives."""
-    check(value, PART_FORM if isinstance(value, dict) else OneOf(PLAIN_VALUE, [setting]), where)
+    check(value, PART_FORM if isinstance(value, dict) else (PLAIN_VALUE, [setting]), where)
 
 
 PART_FORM = {"kind": str, "foreign?": True, ...: setting}  # a dataclass or an Enum's member
@@ -71,7 +71,7 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     kind = encoded["kind"]
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        if not (same and _agree(encode(given), encoded)):
+        if not same or encode(given) != encoded:
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
         return given
     if encoded.get("foreign"):
@@ -117,14 +117,3 @@ def _foreign(stored: object) -> str:
             return str(stored["kind"])
         stored = list(stored.values())
     return next(filter(None, map(_foreign, stored)), "") if isinstance(stored, list) else ""
-
-
-def _agree(a: object, b: object) -> bool:
-    """Return whether two encoded settings are equal; foreign ones need only the same kind."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        if a.get("foreign") or b.get("foreign"):
-            return a.get("kind") == b.get("kind")
-        return a.keys() == b.keys() and all(_agree(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_agree, a, b))
-    return bool(a == b or (a != a and b != b))

@@ -19,7 +19,6 @@ from bayesbandit.checks import LARGEST_INTEGER, MAX_COUNT
 from bayesbandit.forms import (
     ARM_NAME,
     Numbers,
-    OneOf,
     Real,
     Records,
     Row,
@@ -41,9 +40,9 @@ HEADER_FORM = {
     "names": [ARM_NAME],
     "retired": [ARM_NAME],
     "n_features": Whole(),
-    "encoder": OneOf(None, dict),
+    "encoder": (None, dict),
     **dict.fromkeys(("model", "policy", "balance"), PART_FORM),
-    "seed": Row(OneOf(SEED_FORM, [SEED_FORM]), [SEED_FORM]),
+    "seed": Row((SEED_FORM, [SEED_FORM]), [SEED_FORM]),
     "t": Whole(),
     "ahead?": Real(-MAX_COUNT, MAX_COUNT),
     "rng": {
@@ -52,10 +51,10 @@ HEADER_FORM = {
         "has_uint32": Whole(0, 1),
         "uinteger": Whole(0, 2**32 - 1),
     },
-    "limit": OneOf(None, Whole()),
+    "limit": (None, Whole()),
     "total": Whole(),
     **dict.fromkeys(STATEFUL_PARTS, dict),
-    "digest?": OneOf(None, str),
+    "digest?": (None, str),
     "arrays": [str],
 }
 FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}

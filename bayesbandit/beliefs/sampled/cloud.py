@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.forms import Numbers, Row, Whole, unprefixed
+
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.sampled.belief import SampledBelief
 
 Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
@@ -39,7 +42,7 @@ class Cloud:
     runs: int = 0
     log_weight: Array | None = None
     spent: bool = False
-    refit: Refit = field(default_factory=Refit)
+    refit: Refit[tuple[SampledBelief, int]] = field(default_factory=Refit)
     failed: int = -1
 
     @cached_property

@@ -38,7 +38,7 @@ def _quick_switches() -> Iterator[None]:
             sys.setswitchinterval(usual)
 
 
-class Refit:
+class Refit[R]:
     """A computation in a thread, one at a time. Forks share it; copies and files begin without one.
 
     number: that of the draws which the last one computes; 0: there was none. result, error: what it
@@ -52,14 +52,14 @@ class Refit:
 
     def __init__(self) -> None:
         self.number = 0
-        self.result: Any = None
+        self.result: R | None = None
         self.error: BaseException | None = None
         self._process = -1
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Refit, ()
 
-    def begin(self, number: int, work: Callable[[], object]) -> None:
+    def begin(self, number: int, work: Callable[[], R]) -> None:
         """Begin to compute the draws of this number."""
         self.number = number
         self.result = None
@@ -71,7 +71,7 @@ class Refit:
         except RuntimeError as error:  # no more threads, or the process ends
             self.error = error
 
-    def _run(self, work: Callable[[], object]) -> None:
+    def _run(self, work: Callable[[], R]) -> None:
         with _turn:
             if not threading.main_thread().is_alive():
                 return
