@@ -25,7 +25,6 @@ from bayesbandit.predictions import Conjugate
 
 Array = np.ndarray
 SUM_COLUMNS = slice(kernel.N, kernel.REST + 1)
-FADING_COLUMNS = slice(kernel.HITS, kernel.REST + 1)
 
 
 class Counts(HalfLives):
@@ -138,17 +137,11 @@ class Counts(HalfLives):
             and self.memory == other.memory
         ):
             raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
-        blocks = self.blocks.copy()
-        blocks[..., kernel.N] += other.blocks[..., kernel.N]
-        blocks[..., CLOCK] = np.maximum(blocks[..., CLOCK], other.blocks[..., CLOCK])
-        blocks[..., FADING_COLUMNS] = 0.0
-        for part in (self.blocks, other.blocks):
-            share = np.exp(self.rates[:, None] * (part[..., CLOCK] - blocks[..., CLOCK]))
-            blocks[..., FADING_COLUMNS] += share[..., None] * part[..., FADING_COLUMNS]
-        if self.clock:
-            left = blocks[..., kernel.REST] + blocks[..., kernel.HITS] * (self.family == BETA)
-            blocks[left < MIN_SHARE, SUM_COLUMNS] = 0.0
-        self._hold(blocks)
+        latest = max(self.latest, other.latest)
+        other = other.fork()
+        for belief in (self, other):
+            belief.advance(latest)
+        self.blocks[..., SUM_COLUMNS] += other.blocks[..., SUM_COLUMNS]
         self.renew()
         self._absorb_probabilities(other)
 

@@ -232,22 +232,19 @@ class EProcess:
     """An e-process over rounds that come in parts, in their order.
 
     log_e (n,): the logarithm of the e-process after each reward. half_lives: the first one is the
-    hypothesis that is tested; the others are the alternatives. keep: how many of the newest values
-    of log_e stay; None: all.
-    n: rewards so far. largest: the largest value of log_e so far, 0 at least.
+    hypothesis that is tested; the others are the alternatives.
+    n: rewards so far.
 
     The first rounds are no evidence. They tell the mean and the standard deviation of each feature,
     by which it is centred and scaled, the usual reward, which is the most frequent one, or 0 if all
     differ, and the mean of the others, by which they are centred.
     """
 
-    def __init__(
-        self, half_lives: Sequence[float | None] = HALF_LIVES, keep: int | None = None
-    ) -> None:
+    def __init__(self, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
         self.half_lives = tuple(half_lives)
         self.parts: tuple[Bettors, ...] = Chances(half_lives), Amounts(half_lives)
-        self.log_e, self.keep = np.empty(0), keep
-        self.n, self.largest = 0, 0.0
+        self.log_e = np.empty(0)
+        self.n = 0
         self.early: list[tuple[Array, Array, Array]] = []
         self.centre, self.unit = np.empty(0), np.empty(0)  # of features
         self.usual = 0.0  # the most frequent reward
@@ -274,10 +271,7 @@ class EProcess:
     def _note(self, log_e: Array) -> None:
         """Keep the values of the e-process after the next rewards."""
         self.n += len(log_e)
-        self.largest = max(self.largest, float(log_e.max(initial=0.0)))
         self.log_e = np.append(self.log_e, log_e)
-        if self.keep is not None:
-            self.log_e = self.log_e[max(0, len(self.log_e) - self.keep) :]
 
     def _begin(self, x: Array, reward: Array) -> None:
         """Learn the centres and sizes of features x (n, d) and of rewards (n,)."""
