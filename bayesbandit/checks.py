@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+Array = np.ndarray
 Name = str | int
 Arms = int | Iterable[Name]  # how many, or their names
 Seed = int | np.random.SeedSequence | None  # None: from the operating system
@@ -71,7 +72,7 @@ class Row(Protocol):
 Contexts = ArrayLike | Table | Row | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 
 
-def floats(values: object, what: str) -> np.ndarray:
+def floats(values: object, what: str) -> Array:
     """Return `values` as a contiguous float64 array.
 
     Raise ValueError with the value that is no number, and its column in a table.
@@ -103,7 +104,7 @@ def floats(values: object, what: str) -> np.ndarray:
         raise ValueError(f"{what} must be numbers: {why}") from error
 
 
-def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
+def _strange(array: Array, columns: Iterable[Any]) -> str | None:
     """Return the column and value of an array (n, d) that is no number; None if all are numbers.
 
     A text that looks like a number is returned only if nothing else is wrong.
@@ -139,7 +140,7 @@ def same_rows(**values: object) -> None:
             )
 
 
-def _filled(values: object) -> np.ndarray:
+def _filled(values: object) -> Array:
     """Return values as an array, with NaN where a NumPy mask hides one, or pandas' NA in a column.
 
     A list of masked rows is handled too. NumPy alone would drop the mask.
@@ -155,7 +156,7 @@ def _filled(values: object) -> np.ndarray:
     return np.ma.filled(np.ma.asanyarray(values).astype(np.float64), np.nan)
 
 
-def unmasked(values: object, what: str) -> np.ndarray:
+def unmasked(values: object, what: str) -> Array:
     """Return values as an array of objects, or of integers as it was.
 
     Raise ValueError where a NumPy mask hides one.
@@ -167,7 +168,7 @@ def unmasked(values: object, what: str) -> np.ndarray:
     return np.asarray(values, dtype=object)
 
 
-def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
+def finite(array: Array, what: str, most: float = sys.float_info.max) -> Array:
     """Return the array itself; raise ValueError unless all |values| are finite and ≤ `most`."""
     if array.size and not (-most <= array.min() and array.max() <= most):
         at = np.argwhere(~(np.abs(array) <= most))[0]
@@ -175,12 +176,12 @@ def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np
     return array
 
 
-def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
+def _not_finite(array: Array, what: str, most: float, at: Array) -> str:
     size = "" if most == sys.float_info.max else f", at most {most:g} in size"
     return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"
 
 
-def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
+def contexts(x: object, n_features: int, n: int = 1) -> Array:
     """Return finite contexts (n, d); one context (d,) becomes one row.
 
     None stands for n contexts without features.
@@ -197,12 +198,12 @@ def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
     return finite(np.atleast_2d(x), "contexts", MAX_ABS_VALUE)
 
 
-def column(values: object, n: int, what: str) -> np.ndarray:
+def column(values: object, n: int, what: str) -> Array:
     """Return one finite number for each row, (n,); a single number is one row."""
     return finite(one_a_row(values, n, what), what, MAX_ABS_VALUE)
 
 
-def one_a_row(values: object, n: int, what: str) -> np.ndarray:
+def one_a_row(values: object, n: int, what: str) -> Array:
     """Return values as floats (n,), one for each row; NaN and infinity are allowed.
 
     A single number is one row. Raise ValueError for another shape.
@@ -231,7 +232,7 @@ def instants(values: object) -> Any:
     return np.where(np.isnat(array), np.nan, seconds)
 
 
-def same_length(arm: np.ndarray, n: int) -> None:
+def same_length(arm: Array, n: int) -> None:
     """Raise ValueError unless there are n ≥ 1 rows and one arm (n,) for each."""
     if n == 0:
         raise ValueError("an update needs at least one round; got none")
@@ -239,7 +240,7 @@ def same_length(arm: np.ndarray, n: int) -> None:
         raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
 
 
-def propensities(values: object, n: int) -> np.ndarray:
+def propensities(values: object, n: int) -> Array:
     """Return propensities (n,), each in (0, 1]; a single number stands for all rows.
 
     One that rounding made a little larger than 1 is 1.
@@ -259,7 +260,7 @@ def propensities(values: object, n: int) -> np.ndarray:
     return np.minimum(p, 1.0)
 
 
-def present(p: np.ndarray, what: str) -> None:
+def present(p: Array, what: str) -> None:
     """Raise ValueError if some probabilities (n,) are missing, with their number and a remedy."""
     if missing := int(np.isnan(p).sum()):
         raise ValueError(
@@ -269,7 +270,7 @@ def present(p: np.ndarray, what: str) -> None:
         )
 
 
-def rescaled(p: np.ndarray, what: str) -> np.ndarray:
+def rescaled(p: Array, what: str) -> Array:
     """Return probabilities (n, K) with rows that sum to 1. Raise ValueError for other rows.
 
     Rows whose sum is off by rounding, by 1e-6 to 1e-4, are divided by it, and a warning says so.
@@ -344,7 +345,7 @@ def number(
     return float(value)
 
 
-def probabilities(values: object) -> np.ndarray:
+def probabilities(values: object) -> Array:
     """Return probabilities (m,) strictly between 0 and 1."""
     p = floats(values, "probabilities")
     if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
@@ -433,7 +434,7 @@ class Names(np.ndarray):
         return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
 
-def name_array(names: tuple[Name, ...]) -> np.ndarray:
+def name_array(names: tuple[Name, ...]) -> Array:
     """Return names as an array of int64, str or (both mixed) object, so that they keep types."""
     kinds = {type(name) for name in names}
     if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):

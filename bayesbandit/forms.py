@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST_FLOAT, LARGEST_INTEGER, MAX_COUNT
+from bayesbandit.checks import LARGEST_FLOAT, LARGEST_INTEGER, MAX_COUNT, Array
 
 
 class Broken(ValueError):
@@ -118,7 +118,7 @@ class Each:
             check(part, self.form, f"{where}[{i}]")
 
 
-def records(rows: np.ndarray, row: np.dtype) -> np.ndarray:
+def records(rows: Array, row: np.dtype) -> Array:
     """Return a view of rows (n, width) of numbers as records (n,)."""
     if row.itemsize == 0:
         return np.zeros(len(rows), row)

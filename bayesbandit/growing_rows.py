@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesbandit.checks import Array
+
 FIRST_ROOM = 32  # rows that are allocated at first, after which a bandit looks at its contexts
 MIN_GROWTH = 256  # rows that are allocated next, at least
 
@@ -74,7 +76,7 @@ class GrowingRows:
         """Copy the rows, so that past rows can be changed without changing those of a fork."""
         self._replace(self.ordered().copy())
 
-    def _replace(self, rows: np.ndarray, kept: int | None = None, total: int | None = None) -> None:
+    def _replace(self, rows: Array, kept: int | None = None, total: int | None = None) -> None:
         """Take these rows in one step; the first `kept` are in use (None: all).
 
         total: the rows added so far (None: as before).
@@ -102,7 +104,7 @@ class GrowingRows:
             rows[: len(past)] = past
             self._replace(rows, len(past))
 
-    def room(self, n: int) -> np.ndarray:
+    def room(self, n: int) -> Array:
         """Return free rows for n more rows; `count_in(n)` then adds what was written there.
 
         If the limit is less than n, they are a ring of `limit` rows: row i goes to i % limit.
@@ -117,13 +119,13 @@ class GrowingRows:
             ring[:] = np.roll(ring, -(n % len(ring)), axis=0)
         self.count += len(ring), n, 0
 
-    def extend(self, rows: np.ndarray, n: int | None = None) -> None:
+    def extend(self, rows: Array, n: int | None = None) -> None:
         """Add rows (n, width), or the last of n rows: at least those that are kept."""
         n = len(rows) if n is None else n
         self.room(n)[:] = rows[len(rows) - self.kept(n) :]
         self.count += self.kept(n), n, 0
 
-    def ordered(self) -> np.ndarray:
+    def ordered(self) -> Array:
         """Return a view of the kept rows (n, width), oldest first."""
         fields = dict(vars(self))  # rows and count of one moment
         end, total, limit = fields["count"].tolist()
@@ -131,6 +133,6 @@ class GrowingRows:
         return fields["rows"][end - (total if limit < 0 else min(total, limit)) : end]
 
     @property
-    def records(self) -> np.ndarray:
+    def records(self) -> Array:
         """The kept rows as records (n,), oldest first, with fields as `records["reward"]`."""
         return self.ordered().view(self.row_type)[:, 0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bayesbandit.checks import Name, Names, name_array
+from bayesbandit.checks import Array, Name, Names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
@@ -57,11 +57,11 @@ class Layout:
         """The arms as an array that keeps their types."""
         return name_array(self.arms).view(Names)
 
-    def records(self, rows: np.ndarray) -> np.ndarray:
+    def records(self, rows: Array) -> Array:
         """Return a view of rows (…, width) as records (…) with fields, as `records["reward"]`."""
         return rows.view(self.row_type)[..., 0]
 
-    def fill_propensities(self, rows: np.ndarray) -> np.ndarray:
+    def fill_propensities(self, rows: Array) -> Array:
         """Return the chosen arms' propensities (n,), and write missing ones into rows (n, width).
 
         The result is a view of the rows.
@@ -74,7 +74,7 @@ class Layout:
             p[missing] = out
         return p
 
-    def floors(self, rows: np.ndarray) -> np.ndarray:
+    def floors(self, rows: Array) -> Array:
         """Return the minimum probability (n,) of an arm in decided rows (n, width)."""
         rounds = self.records(rows)
         K = len(self.arms)
@@ -82,7 +82,7 @@ class Layout:
         share = np.where(rounds["rule"] == EPSILON_GREEDY, rounds["number"] / K, 0.0)
         return floor + np.maximum(1.0 - K * floor, 0.0) * share
 
-    def assumed(self, rows: np.ndarray) -> np.ndarray:
+    def assumed(self, rows: Array) -> Array:
         """Return the propensities (n,) from which weights are computed.
 
         A round that was logged without one gets the probability that its stored moments give.
@@ -116,23 +116,23 @@ class History(GrowingRows):
         twin.retired = list(self.retired)
         return twin
 
-    def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:
+    def restore(self, rows: Array, total: int, retired: list[Name]) -> None:
         """Replace all rounds by these rows, oldest first, out of `total` observed rounds."""
         self.retired = retired
         self._replace(rows, total=total)
 
-    def of_arm(self, k: int) -> np.ndarray:
+    def of_arm(self, k: int) -> Array:
         """Return the kept rows of arm number k, oldest first."""
         rows = self.ordered()
         return rows[self.layout.records(rows)["arm"] == k]
 
     @property
-    def x(self) -> np.ndarray:
+    def x(self) -> Array:
         """Contexts (n, d)."""
         return self.ordered()[:, : self.layout.n_features].copy()
 
     @property
-    def arm(self) -> np.ndarray:
+    def arm(self) -> Array:
         """Names of the arms that were played (n,)."""
         return name_array(self.names())[self.played()]
 
@@ -143,17 +143,17 @@ class History(GrowingRows):
         """
         return (*self.layout.arms, *reversed(self.retired))
 
-    def played(self) -> np.ndarray:
+    def played(self) -> Array:
         """Return the numbers of the arms that were played (n,); −1, −2, … for removed ones."""
         return self.records["arm"].astype(np.int64)
 
     @property
-    def reward(self) -> np.ndarray:
+    def reward(self) -> Array:
         """Rewards (n,)."""
         return self.records["reward"].copy()
 
     @property
-    def propensity(self) -> np.ndarray:
+    def propensity(self) -> Array:
         """Probabilities of the played arms at the moment of decision (n,).
 
         NaN for rounds that were logged elsewhere without one.
@@ -162,7 +162,7 @@ class History(GrowingRows):
         return np.where(p == UNLOGGED, np.nan, p)
 
     @property
-    def weight(self) -> np.ndarray:
+    def weight(self) -> Array:
         """The weights (n,) of the rounds in their arm's current posterior."""
         return self.records["weight"].copy()
 

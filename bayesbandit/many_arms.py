@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.prob_best import joint, points
 
-Array = np.ndarray
 MIN_ARMS_TO_BOUND = 3000  # fewer arms are compared all at once
 FIRST_BLOCK, LARGEST_BLOCK = 64, 1024  # arms that are compared at a time
 FLOAT32_ERROR = 1e-7  # of a product, as a share of its factors' lengths, for each dimension

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, Alpha, finite, floats, number
+from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, Alpha, Array, finite, floats, number
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, INFINITE_SD, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
@@ -18,7 +18,7 @@ from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
 
-Rounds = int | np.ndarray
+Rounds = int | Array
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 
@@ -30,7 +30,7 @@ class Policy(Protocol):
     that a compiled rule plays it (see `rule`).
     """
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         """Return each arm's probability (n, K), in rows that sum to 1.
 
         t: the rounds 1, 2, …, one number or (n,).
@@ -68,7 +68,7 @@ def rule(policy: Policy) -> int | None:
     return kind if is_compiled else None
 
 
-def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
+def chosen(policy: Policy, prediction: Prediction, t: Array) -> Array:
     """Return a policy's probabilities (n, K) in rounds t (n,); raise ValueError if they are none.
 
     Each row is divided by its sum.
@@ -109,7 +109,7 @@ def changes(policy: Policy) -> bool:
     return type(policy).__module__ == __name__ and any(map(callable, vars(policy).values()))
 
 
-def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> np.ndarray:
+def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> Array:
     """Return P(arm k has the largest mean reward) under independent normals N(mean_k, sd_k²).
 
     mean, sd: (…, K), finite, sd ≥ 0. An sd of 0 is a point mass; ties between point masses are
@@ -130,7 +130,7 @@ def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> np.ndarray:
     return best_of_location_scale(mean, sd, np.full_like(sd, np.inf))
 
 
-def _winners(scores: np.ndarray) -> np.ndarray:
+def _winners(scores: Array) -> Array:
     """Return probabilities (n, K): 1 for the arm with the largest score, split evenly in a tie."""
     best = scores == scores.max(axis=1, keepdims=True)
     return best / best.sum(axis=1, keepdims=True)
@@ -197,7 +197,7 @@ class Thompson(Scaled):
 
     kind: ClassVar[int] = THOMPSON
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         return prediction.best(np.ravel(self.param(t)))
 
 
@@ -211,7 +211,7 @@ class UCB(Scaled):
 
     kind: ClassVar[int] = UCB_RULE
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, INFINITE_SD))
 
 
@@ -225,7 +225,7 @@ class Greedy(Floored):
     def param(self, t: Rounds) -> float:
         return 0.0
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         return _winners(prediction.mean)
 
 
@@ -247,7 +247,7 @@ class EpsilonGreedy(Floored):
     def param(self, t: Rounds) -> Any:
         return _number(self.epsilon, t, "epsilon", least=0, most=1)
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         winners = _winners(prediction.mean)
         epsilon = self.param(t)
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
@@ -267,7 +267,7 @@ class Boltzmann(Floored):
         super().__post_init__()
         _check(self.temperature, "temperature", above=0)
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         from scipy.special import softmax
 
         mean = prediction.mean
@@ -292,7 +292,7 @@ class TopTwo(Floored):
         super().__post_init__()
         number(self.beta, "beta", least=0, most=1)
 
-    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         best = prediction.best()
         best = best / best.sum(axis=1, keepdims=True)
         others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from scipy.special import betaincinv, gammaincinv
 
-from bayesbandit.checks import FLOAT64, floats, one_of
+from bayesbandit.checks import FLOAT64, Array, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
@@ -24,7 +24,6 @@ from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, 
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, Comparison
 from bayesbandit.runtime.compiling import interpreted
 
-Array = np.ndarray
 Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
 FAMILIES = {"beta": BETA, "gamma": GAMMA}
 IMPROPER_POSTERIOR = "the posterior is not proper before there are more rewards"

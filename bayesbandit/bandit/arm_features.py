@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, Table, arm_name, finite, floats
+from bayesbandit.checks import MAX_ABS_VALUE, Array, Contexts, Name, Table, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def contexts(
     bandit: Bandit, x: Contexts, arms: Iterable[Name] | None = None
-) -> tuple[np.ndarray, np.ndarray, bool]:
+) -> tuple[Array, Array, bool]:
     """Return contexts (n, K, d), a mask (K,) of the available arms, and whether x is one context.
 
     Features of arms that are not available are 0.
@@ -56,7 +56,7 @@ def contexts(
     return full, available, one
 
 
-def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:
+def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> Array:
     """Return contexts (n, d), or (n, K, d) if arms have features; raise if an arm has no row."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, n)
@@ -67,7 +67,7 @@ def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:
     return z
 
 
-def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
+def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> Array:
     """Return contexts of rounds logged elsewhere, (n, d).
 
     If arms have features, return (n, K, d). If x has only the chosen arms' features, return (n, d).
@@ -78,7 +78,7 @@ def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
     return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
 
 
-def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
+def check_weighable(bandit: Bandit, x: Array) -> None:
     """Raise ValueError if x lacks the features from which missing propensities are computed.
 
     They are needed where propensities give the weights.

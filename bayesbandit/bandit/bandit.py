@@ -40,7 +40,7 @@ from bayesbandit.beliefs.base import (
     needed,
 )
 from bayesbandit.beliefs.drift_test import DriftTest, EProcess
-from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
+from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Array, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
@@ -108,14 +108,14 @@ class Bandit:
     clip: float
     reweighting: Reweighting | None  # changes past weights
     layout: Layout
-    all_arms: np.ndarray  # (K,) True: all are available
+    all_arms: Array  # (K,) True: all are available
     history: History
     ahead: float  # ticks that the clock of a bandit that forgets is ahead of its decisions
     now: float | None  # the time in seconds since 1970, for decisions made again; None: the clock's
     looked: int  # rounds when contexts were last looked at: see `context_warnings.py`
     seed: np.random.SeedSequence
     rng: np.random.Generator
-    stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
+    stream: Array  # a block of normals of `rng`, with the number of contexts decided so far
     deciding: Deciding | None  # arguments of the compiled calls: see `fast_path.py`
     learning: Learning | None
     lock: RLock
@@ -251,7 +251,7 @@ class Bandit:
         features = self.encoder.transform(x)
         return features[0] if is_row(x) else features
 
-    def numbers(self, n: int) -> np.ndarray:
+    def numbers(self, n: int) -> Array:
         """Return the policy's number and minimum probability in the next n rounds, (n, 2).
 
         (1, 2) where they never change.
@@ -279,7 +279,7 @@ class Bandit:
             raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
         return [self.number(arm) for arm in names]
 
-    def among(self, arms: Iterable[Name]) -> np.ndarray:
+    def among(self, arms: Iterable[Name]) -> Array:
         """Return a mask (K,) of the arms with these names."""
         available = np.zeros(len(self.arms), dtype=np.bool_)
         available[self.listed(arms)] = True
@@ -311,13 +311,13 @@ class Bandit:
         """
         return choosing.posterior(self, self.number(arm))
 
-    def greedy(self, x: Contexts = None) -> np.ndarray:
+    def greedy(self, x: Contexts = None) -> Array:
         """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
         with self.lock:  # arms cannot change meanwhile
             mean = choosing.means(self, arm_features.of_all(self, x))
             return self.layout.names[mean.argmax(axis=1)]
 
-    def probabilities(self, x: Contexts = None) -> np.ndarray:
+    def probabilities(self, x: Contexts = None) -> Array:
         """Return each arm's probability (n, K) of being chosen in the next round, at x (n, d).
 
         Nothing is drawn, and no round is counted.
@@ -443,7 +443,7 @@ class Bandit:
         learning.update(self, x, arm, reward, propensity, time)
 
     @transactions.exclusive
-    def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[Array, Array]:
         """Play T rounds: choose at contexts x (T, d) and observe, given all arms' rewards (T, K).
 
         The result equals that of `choose` and `observe` in every bit. It is one compiled loop if

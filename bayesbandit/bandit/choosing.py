@@ -23,7 +23,7 @@ from bayesbandit.beliefs.base import (
     WithPosterior,
     needed,
 )
-from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
+from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Array, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.propensities import put_own
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
@@ -74,7 +74,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
 
 
 def choose_by_seeds(
-    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, seeds: Sequence[bytes],
+    bandit: Bandit, x: Array, arms: Sequence[Name] | None, seeds: Sequence[bytes],
     t: Sequence[int], at: Sequence[int],
 ) -> Decision:  # fmt: skip
     """Return the decision of a bandit at contexts (n, d), or (n, A, d) for A arms with features.
@@ -113,9 +113,7 @@ def choose_by_seeds(
     return Decision(bandit.layout, row[None])
 
 
-def contexts(
-    bandit: Bandit, x: Contexts, arms: Iterable[Name] | None
-) -> tuple[np.ndarray, np.ndarray, bool]:
+def contexts(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> tuple[Array, Array, bool]:
     """Return contexts (n, …), a mask (K,) of the available arms, and whether x is one context."""
     d = bandit.n_features
     if (
@@ -136,7 +134,7 @@ def contexts(
     return checks.contexts(x, d), available, x.ndim == 1
 
 
-def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _decide_one(bandit: Bandit, live: Deciding, x: Array, available: Array) -> Array:
     """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
     [[number, floor]] = bandit.numbers(1)
     row = np.empty(live.layout.width)
@@ -157,7 +155,7 @@ class Unseeded(np.random.bit_generator.ISeedSequence):
     Mixing a real seed takes longer than drawing 100 normals.
     """
 
-    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> np.ndarray:
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> Array:
         return np.zeros(n_words, dtype)
 
 
@@ -199,9 +197,7 @@ def _draw(bandit: Bandit, bits: np.random.BitGenerator, size: int) -> None:
 
 
 @transactions.exclusive
-def _decide_on_fork(
-    bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray
-) -> Decision:
+def _decide_on_fork(bandit: Bandit, x: Array, available: Array, numbers: Array) -> Decision:
     """Decide on a fork; the bandit takes its state over if nothing fails."""
     draft = transactions.fork_to_decide(bandit)
     decision = _decide(draft, x, available, numbers)
@@ -210,7 +206,7 @@ def _decide_on_fork(
 
 
 def _decide(
-    bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray,
+    bandit: Bandit, x: Array, available: Array, numbers: Array,
     digests: Sequence[bytes] = (),
 ) -> Decision:  # fmt: skip
     """Return decisions about contexts x (n, …).
@@ -251,7 +247,7 @@ def _decide(
 
 
 def _dependent(
-    bandit: Bandit, x: np.ndarray, arms: np.ndarray, numbers: np.ndarray
+    bandit: Bandit, x: Array, arms: Array, numbers: Array
 ) -> tuple[Prediction, Comparison] | None:
     """Return the prediction at x (n, K, d), and Thompson sampling among arms that are dependent.
 
@@ -271,7 +267,7 @@ def _dependent(
     return prediction, ranking.compared(arms, *numbers.T)
 
 
-def predicted(belief: Belief, x: np.ndarray) -> Prediction:
+def predicted(belief: Belief, x: Array) -> Prediction:
     """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
     prediction = belief.predict(x.copy())
     what = f"{type(belief).__name__}.predict"
@@ -292,15 +288,15 @@ def predicted(belief: Belief, x: np.ndarray) -> Prediction:
     return prediction
 
 
-def parts(belief: Belief, x: np.ndarray) -> Iterator[slice]:
+def parts(belief: Belief, x: Array) -> Iterator[slice]:
     """Yield slices of contexts x (n, …) whose predictions fit into memory."""
     step = max(1, belief.max_batch(x)) if len(x) > 1 else 1
     return (slice(i, i + step) for i in range(0, len(x), step))
 
 
 def put_moments(
-    rows: np.ndarray, D: int, available: np.ndarray, mean: np.ndarray, scale: np.ndarray | float,
-    last: np.ndarray | float,
+    rows: Array, D: int, available: Array, mean: Array, scale: Array | float,
+    last: Array | float,
 ) -> None:  # fmt: skip
     """Write every available arm's mean, scale and last number (n, K) into rows (n, width).
 
@@ -313,7 +309,7 @@ def put_moments(
 
 
 @transactions.exclusive
-def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
+def means(bandit: Bandit, x: Array) -> Array:
     """Return posterior means (n, K) of the arms' mean rewards at contexts x (n, d)."""
     draft = transactions.fork_to_decide(bandit)
     advance(draft)
@@ -341,7 +337,7 @@ def posterior(bandit: Bandit, k: int) -> Any:
 
 
 @transactions.exclusive
-def predict(bandit: Bandit, x: np.ndarray) -> Prediction:
+def predict(bandit: Bandit, x: Array) -> Prediction:
     """Return the prediction at contexts x (n, …), all treated as the next round."""
     draft = transactions.fork_to_decide(bandit)
     draft.belief = bandit.belief.fork()
@@ -350,7 +346,7 @@ def predict(bandit: Bandit, x: np.ndarray) -> Prediction:
 
 
 @transactions.exclusive
-def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
+def probabilities(bandit: Bandit, x: Array) -> Array:
     """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
     draft = transactions.fork_to_decide(bandit)
     layout = bandit.layout
@@ -365,12 +361,12 @@ def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
 
 def describe(
     bandit: Bandit,
-    x: np.ndarray,
-    available: np.ndarray,
-    params: np.ndarray,
+    x: Array,
+    available: Array,
+    params: Array,
     held: bool = False,
     tick: float | None = None,
-) -> tuple[np.ndarray, int]:
+) -> tuple[Array, int]:
     """Return rows (n, width) with contexts x (n, d) and the arms' moments, and the rows' KIND.
 
     params: the rule's number and minimum probability, (n, 2) or (1, 2). held: treat all rows as the
@@ -411,9 +407,9 @@ def advance(bandit: Bandit, tick: float | None = None) -> None:
 
 
 def _entries(
-    bandit: Bandit, prediction: Prediction, available: np.ndarray, new: np.ndarray,
-    params: np.ndarray, t: np.ndarray,
-) -> tuple[int, np.ndarray, np.ndarray]:  # fmt: skip
+    bandit: Bandit, prediction: Prediction, available: Array, new: Array,
+    params: Array, t: Array,
+) -> tuple[int, Array, Array]:  # fmt: skip
     """Return the KIND of rows, and two arrays (n, K) that they keep beside the means.
 
     These are scales and degrees of freedom for a compiled rule, else sds and probabilities.
@@ -423,7 +419,7 @@ def _entries(
         scale, last = entries
         return rule, scale, np.where(new, -last, last)
 
-    def among(old: np.ndarray) -> np.ndarray:
+    def among(old: Array) -> Array:
         if bandit.rule is None:
             return chosen(bandit.policy, prediction.among(old), t)  # a copy: policies may change it
         them = prediction if old.all() else prediction.among(old)
@@ -434,9 +430,7 @@ def _entries(
     return TABULATED, prediction.sd, shared(new, available, among)
 
 
-def shared(
-    new: np.ndarray, available: np.ndarray, among: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def shared(new: Array, available: Array, among: Callable[[Array], Array]) -> Array:
     """Return probabilities (n, K) that give each available new arm 1/K and the others the rest.
 
     new, available: masks (K,). among(old): the probabilities (n, A) of the other arms among

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import PenalisesConstant
 from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.checks import Array
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -27,7 +28,7 @@ NEVER_AGAIN = -1
 PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
-def look(bandit: Bandit, x: np.ndarray | None = None) -> None:
+def look(bandit: Bandit, x: Array | None = None) -> None:
     """Warn, once for a bandit, if its contexts are far from 0.
 
     x (n, d) or (n, K, d): contexts that it is about to learn; None: those of its history.

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.bandit.observed import Observed, keys_of
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_TICK, Name, arm_names, floats, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_TICK, Array, Name, arm_names, floats, one_of
 from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
@@ -38,7 +38,7 @@ FORM = {
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
-Late = tuple[Comparison | None, np.ndarray, JointRows | None]
+Late = tuple[Comparison | None, Array, JointRows | None]
 
 
 class Decision:
@@ -58,10 +58,10 @@ class Decision:
     def __init__(
         self,
         layout: Layout,
-        rows: np.ndarray,
+        rows: Array,
         late: Late | None = None,
-        ids: np.ndarray | None = None,
-        tick: np.ndarray | None = None,
+        ids: Array | None = None,
+        tick: Array | None = None,
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
@@ -103,7 +103,7 @@ class Decision:
         if np.isnan(rounds["propensity"]).any():
             rounds["propensity"] = comparison.propensities(np.searchsorted(arms, rounds["arm"]))
 
-    def identify(self) -> np.ndarray:
+    def identify(self) -> Array:
         """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""
         if self.ids is None:
             n = len(self.rows) if self.rows.ndim > 1 else 1
@@ -113,7 +113,7 @@ class Decision:
         return self.ids
 
     @property
-    def id(self) -> str | np.ndarray:
+    def id(self) -> str | Array:
         """A text that no other decision has, or an array (n,) of such texts.
 
         A log sets it; otherwise it is made when first read.
@@ -126,7 +126,7 @@ class Decision:
         return np.array([id_text(one) for one in ids])
 
     @property
-    def records(self) -> np.ndarray:
+    def records(self) -> Array:
         """The row or rows as records, () or (n,): see `Layout.records`."""
         return self.layout.records(self.rows)
 
@@ -136,31 +136,31 @@ class Decision:
         return self.layout.arms
 
     @property
-    def x(self) -> np.ndarray:
+    def x(self) -> Array:
         """The context(s), (d,) or (n, d)."""
         return self.rows[..., : self.layout.n_features].copy()
 
     @property
-    def arm(self) -> Name | np.ndarray:
+    def arm(self) -> Name | Array:
         """The name of the chosen arm, or an array (n,) of names, with their Python types."""
         if self.rows.ndim == 1:
             return self.layout.arms[int(self.rows[ARM - TAIL])]
         return self.layout.names[self.records["arm"].astype(np.int64)]
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         """Posterior means of the arms' mean rewards (…, K)."""
         return self.records["mean"].copy()
 
     @property
-    def sd(self) -> np.ndarray:
+    def sd(self) -> Array:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
         self.settle(probabilities=False)
         rounds = self.records
         return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
-    def propensity(self) -> float | np.ndarray:
+    def propensity(self) -> float | Array:
         """The chosen arm's probability, a float or (n,)."""
         if self.late is not None:
             self.fill_propensity()
@@ -173,7 +173,7 @@ class Decision:
         return float(p)
 
     @property
-    def probabilities(self) -> np.ndarray:
+    def probabilities(self) -> Array:
         """Each arm's probability (…, K)."""
         self.settle(sds=False)
         rows = self.rows.reshape(-1, self.layout.width)
@@ -268,7 +268,7 @@ class Decision:
             raise TypeError("a decision about one context has no length")
         return len(self.rows)
 
-    def __getitem__(self, which: int | slice | np.ndarray) -> Decision:
+    def __getitem__(self, which: int | slice | Array) -> Decision:
         if self.rows.ndim == 1:
             raise TypeError("a decision about one context cannot be indexed")
         self.settle()
@@ -299,10 +299,10 @@ class Decision:
 
 def _restored(
     layout: Layout,
-    rows: np.ndarray,
+    rows: Array,
     late: Late | None,
-    ids: np.ndarray | None,
-    tick: np.ndarray | None,
+    ids: Array | None,
+    tick: Array | None,
 ) -> Decision:
     """Return a copied decision, with a copy of rows that another process lends to read."""
     writeable = rows if rows.flags.writeable else np.array(rows)

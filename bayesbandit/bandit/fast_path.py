@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from bayesbandit.checks import Array
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.rounds import DECISION
@@ -32,13 +31,13 @@ class Deciding(NamedTuple):
 
     choose_one: Callable[..., int]
     layout: Layout
-    arms: np.ndarray
-    available: np.ndarray
-    settings: np.ndarray
+    arms: Array
+    available: Array
+    settings: Array
     kind: int
     param: float | None
     floor: float | None
-    stream: np.ndarray
+    stream: Array
 
 
 class Learning(NamedTuple):
@@ -46,12 +45,12 @@ class Learning(NamedTuple):
 
     observe_one: Callable[..., int]
     layout: Layout
-    arms: np.ndarray
-    settings: np.ndarray
+    arms: Array
+    settings: Array
     source: int
     clip: float
-    history: np.ndarray
-    n_rows: np.ndarray
+    history: Array
+    n_rows: Array
 
 
 def publish(bandit: Bandit) -> None:

@@ -19,7 +19,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
 from bayesbandit.beliefs.base import Forgets, check_counted, needed
 from bayesbandit.beliefs.sums import MIN_ROWS_TO_SUM
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Array, Contexts
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED
@@ -28,7 +28,7 @@ from bayesbandit.weighting.reweighting import Inverse
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # contexts, arms, rewards, weights
+Batch = tuple[Array, Array, Array, Array]  # contexts, arms, rewards, weights
 SIMPLE_NAME_KINDS = "string", "integer"  # kinds of names that are looked up once each
 
 
@@ -102,8 +102,8 @@ def update(
 
 @transactions.exclusive
 def _update(
-    bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
-    floor: np.ndarray | float = 0.0, tick: np.ndarray | None = None,
+    bandit: Bandit, x: Array, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
+    floor: Array | float = 0.0, tick: Array | None = None,
 ) -> None:  # fmt: skip
     """Learn rounds with checked contexts x (n, d) or (n, K, d).
 
@@ -152,9 +152,7 @@ def _update(
     transactions.commit(bandit, draft)
 
 
-def _weighed_batch(
-    bandit: Bandit, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, p: np.ndarray
-) -> Batch:
+def _weighed_batch(bandit: Bandit, x: Array, arm: Array, reward: Array, p: Array) -> Batch:
     """Return rounds with their weights, by propensities p (n,) if weights depend on them."""
     if bandit.kernel is None or not x.flags.writeable:  # kernels alone leave x as it is
         x = x.copy()
@@ -163,7 +161,7 @@ def _weighed_batch(
     return x, arm, reward, weight
 
 
-def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
+def _numbers_of(bandit: Bandit, arm: Array) -> Array:
     """Return the numbers (n,) of arms by their names (n,), integers or objects."""
     K = len(bandit.arms)
     is_typed = arm.dtype != object
@@ -187,7 +185,7 @@ def weighs_by_propensity(bandit: Bandit) -> bool:
     return isinstance(reweighting.estimator, Inverse)
 
 
-def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _rows_without_moments(bandit: Bandit, x: Array, index: Array) -> Array:
     """Return rows (n, width) with contexts x (n, d) but no moments; `index` are the chosen arms.
 
     If arms have features, x are those of the chosen arms. The chosen arm gets probability 1.
@@ -202,7 +200,7 @@ def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> n
     return rows
 
 
-def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
+def _is_learned(bandit: Bandit, row: Array, reward: float) -> bool:
     """Learn a row (width,) by one compiled call, if there is one; return whether it was learned."""
     if bandit.learning is None or bandit.kernel is None:
         return False
@@ -213,7 +211,7 @@ def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
 
 
 @transactions.exclusive
-def learn(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None = None) -> None:
+def learn(bandit: Bandit, rows: Array, tick: Array | None = None) -> None:
     """Learn decided rows (n, width) with their rewards, on a fork.
 
     tick: when they were decided, (n,), if the bandit forgets.
@@ -223,7 +221,7 @@ def learn(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None = None) -> N
     transactions.commit(bandit, draft)
 
 
-def _learn(draft: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarray | None) -> None:
+def _learn(draft: Bandit, rows: Array, batch: Batch | None, tick: Array | None) -> None:
     """Weight rows (n, width) with their rewards, update the belief of a fork, and log the rows.
 
     batch: all rounds, already weighed, if there are only rows of those that the history keeps.
@@ -248,7 +246,7 @@ def _learn(draft: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarra
         reweighting.settle(rows, belief, history)
 
 
-def _weighed(bandit: Bandit, rows: np.ndarray) -> Batch:
+def _weighed(bandit: Bandit, rows: Array) -> Batch:
     """Return contexts, arm numbers, rewards and weights of rows; write known weights into them."""
     layout = bandit.layout
     log = bandit.layout.records(rows)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.checks import Array
 from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
@@ -22,24 +23,24 @@ class Logged(Protocol):
     if there is one. arm, reward, propensity, time: (n,).
     """
 
-    x: np.ndarray
+    x: Array
     features: tuple[str, ...]
     encoder: Encoder | None
-    reward: np.ndarray
-    propensity: np.ndarray
-    time: np.ndarray | None
+    reward: Array
+    propensity: Array
+    time: Array | None
 
     @property
-    def arm(self) -> np.ndarray: ...
+    def arm(self) -> Array: ...
 
 
 class Rounds(NamedTuple):
     """Logged rounds: contexts (n, d) as numbers, the names of arms, and so on, each (n,)."""
 
-    x: np.ndarray
-    arm: np.ndarray
-    reward: np.ndarray
-    propensity: np.ndarray
+    x: Array
+    arm: Array
+    reward: Array
+    propensity: Array
     time: Any
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Name, floats, shown
+from bayesbandit.checks import Array, Name, floats, shown
 
 if TYPE_CHECKING:
     from bayesbandit.environments.base import Environment
@@ -49,7 +49,7 @@ class Player(Protocol):
     @property
     def n_features(self) -> int: ...
 
-    def choose(self, x: np.ndarray) -> Any:
+    def choose(self, x: Array) -> Any:
         """Choose for a context (d,); return an object with `arm`, a name, and `propensity`."""
         ...
 
@@ -62,7 +62,7 @@ class Player(Protocol):
 class HasGreedy(Protocol):
     """A player that can be judged on test contexts."""
 
-    def greedy(self, x: np.ndarray) -> Sequence[Name] | np.ndarray:
+    def greedy(self, x: Array) -> Sequence[Name] | Array:
         """Return the names (n,) of the arms with the highest estimates at contexts (n, d)."""
         ...
 
@@ -71,9 +71,7 @@ class HasGreedy(Protocol):
 class HasUpdate(Protocol):
     """A player that learns rounds logged elsewhere."""
 
-    def update(
-        self, x: np.ndarray, arm: Sequence[Name], reward: np.ndarray, propensity: np.ndarray
-    ) -> object:
+    def update(self, x: Array, arm: Sequence[Name], reward: Array, propensity: Array) -> object:
         """Learn the rewards (n,) of arms at contexts (n, d), assigned with propensities (n,)."""
         ...
 
@@ -82,7 +80,7 @@ class HasUpdate(Protocol):
 class HasPlay(Protocol):
     """A player that plays many rounds at once."""
 
-    def play(self, x: np.ndarray, reward: np.ndarray, every: int) -> object:
+    def play(self, x: Array, reward: Array, every: int) -> object:
         """Play contexts (T, d) with the rewards (T, K) of all arms.
 
         Return the chosen arms' numbers (T,) and propensities (T,). Propensities may be NaN except
@@ -112,9 +110,7 @@ def check(player: Player, environment: Environment) -> None:
         )
 
 
-def step(
-    player: Player, x: np.ndarray, reward: np.ndarray, every: int
-) -> tuple[np.ndarray, np.ndarray]:
+def step(player: Player, x: Array, reward: Array, every: int) -> tuple[Array, Array]:
     """Play contexts x (T, d) with the rewards (T, K) of all arms, one round at a time.
 
     Return the chosen arms' numbers (T,) and propensities (T,), NaN except in every `every`-th
@@ -144,7 +140,7 @@ def _number(player: Player, arm: Any, index: dict[Name, int]) -> int:
         raise ValueError(f"{shown(player)} chose {arm!r}; the arms are {arms!r}") from None
 
 
-def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[Array, Array]:
     """Return what a player's `play` gave for n rounds; raise if it is not as `HasPlay` says."""
     if not isinstance(played, tuple | list) or len(played) != 2:
         raise TypeError(
@@ -161,7 +157,7 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
     return chosen, p
 
 
-def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
+def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> Array:
     """Return the numbers (n,) of the arms that a player named for n contexts; raise if unknown."""
     names = np.asarray(arms)
     if names.shape != (n,):

@@ -23,7 +23,7 @@ from bayesbandit.bandit import (
 )
 from bayesbandit.bandit.player import step
 from bayesbandit.beliefs.regressions import Regressions
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Array, Contexts
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.play import NO_ARM_DUE, NOTHING_KNOWN
 from bayesbandit.kernels.play import play as rounds_in_loop
@@ -37,7 +37,7 @@ from bayesbandit.weighting.reweighting import Inverse
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-Played = tuple[np.ndarray, np.ndarray]
+Played = tuple[Array, Array]
 
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
@@ -76,7 +76,7 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     return loop if known else step
 
 
-def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+def loop(bandit: Bandit, x: Array, reward: Array, every: int) -> Played:
     """Play a run in compiled loops. Each ends at the end of a block of random numbers, or where
     past rounds must be reweighted."""
     T = len(x)

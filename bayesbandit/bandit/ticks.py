@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.checks import Array
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -25,7 +26,7 @@ def tick(bandit: Bandit, rounds: int = 0) -> float:
     return (time.time() if bandit.now is None else bandit.now) + bandit.ahead
 
 
-def next_ticks(bandit: Bandit, n: int) -> np.ndarray | None:
+def next_ticks(bandit: Bandit, n: int) -> Array | None:
     """Return the ticks (n,) of the next n rounds; None if the bandit does not forget."""
     if bandit.belief.clock is None:
         return None
@@ -33,7 +34,7 @@ def next_ticks(bandit: Bandit, n: int) -> np.ndarray | None:
     return np.broadcast_to(tick(bandit, 1) + rounds, n).astype(np.float64)
 
 
-def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
+def logged(bandit: Bandit, at: object, n: int) -> Array | None:
     """Return the ticks (n,) of rounds that were decided at these times; None: not told.
 
     at: dates or seconds since 1970, (n,) or one for all. Raise ValueError if the bandit's clock is
@@ -73,7 +74,7 @@ def catch_up(bandit: Bandit, latest: float) -> None:
         bandit.ahead += max(0.0, latest - tick(bandit))
 
 
-def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:
+def ticks_of(bandit: Bandit, decision: Decision) -> Array | None:
     """Return the ticks (n,) at which a decision was made; None if the bandit does not forget.
 
     A decision of a bandit that does not forget is as of now. Raise ValueError for a tick that no

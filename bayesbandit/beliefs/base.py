@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtim
 
 import numpy as np
 
-from bayesbandit.checks import shown
+from bayesbandit.checks import Array, shown
 from bayesbandit.kernels import rounds
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.tables.encoder import Encoder
-
-Array = np.ndarray
-
 
 Clock = Literal["rounds", "time"]
 

@@ -11,12 +11,10 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import floats
+from bayesbandit.checks import Array, floats
 from bayesbandit.predictions import Draws, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.schedule import Schedule
-
-Array = np.ndarray
 
 
 class ByDraws(Belief):

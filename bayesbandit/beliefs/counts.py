@@ -10,6 +10,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
+from bayesbandit.checks import Array
 from bayesbandit.forms import AT_LEAST_ZERO, Records
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -23,7 +24,6 @@ from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
 
-Array = np.ndarray
 SUM_COLUMNS = slice(kernel.N, kernel.REST + 1)
 
 

@@ -14,13 +14,12 @@ from scipy.linalg import LinAlgError, cholesky
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
-
-Array = np.ndarray
 
 
 def regressions(

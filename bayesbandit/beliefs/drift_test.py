@@ -18,11 +18,10 @@ from bayesbandit import checks
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms
-from bayesbandit.checks import name_array
+from bayesbandit.checks import Array, name_array
 from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
-Array = np.ndarray
 PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
 COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
 CONSTANT_SD = 1.0

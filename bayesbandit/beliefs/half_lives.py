@@ -11,10 +11,9 @@ from scipy.special import logsumexp
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
+from bayesbandit.checks import Array
 from bayesbandit.forms import Each, Numbers
 from bayesbandit.kernels import scoring
-
-Array = np.ndarray
 
 
 def prior(M: int) -> Array:

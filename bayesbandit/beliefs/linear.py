@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
-from bayesbandit.checks import SETTING_BOUNDS, integer, number, one_of
+from bayesbandit.checks import SETTING_BOUNDS, Array, integer, number, one_of
 from bayesbandit.kernels import arm as layout
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
@@ -152,7 +152,7 @@ class Ridge:
             return 0.0
         return min(self.grid) if isinstance(self.ridge, str) else self.ridge
 
-    def settings(self, n_features: int, normalize: bool) -> np.ndarray:
+    def settings(self, n_features: int, normalize: bool) -> Array:
         """Return the settings for the kernels (`kernels/arm.py`)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):

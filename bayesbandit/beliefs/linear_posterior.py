@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Contexts, integer, probabilities
+from bayesbandit.checks import Array, Contexts, integer, probabilities
 from bayesbandit.predictions import scaled, spread
 from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
@@ -28,10 +28,10 @@ class WeightedRows:
     the `LinearPosterior`, if it has one.
     """
 
-    z: np.ndarray
-    reward: np.ndarray
-    weight: np.ndarray
-    inverse: np.ndarray
+    z: Array
+    reward: Array
+    weight: Array
+    inverse: Array
     seen: int
 
 
@@ -45,11 +45,11 @@ class LinearPosterior:
     are those of θ. encoder: turns tables into contexts, if the bandit has one.
     """
 
-    near: np.ndarray
-    near_spread: np.ndarray
+    near: Array
+    near_spread: Array
     df: float
     n_features: int
-    origin: np.ndarray | None = None
+    origin: Array | None = None
     encoder: Encoder | None = field(default=None, repr=False)
     weighted: WeightedRows | None = field(default=None, repr=False)
     sandwich: bool = False
@@ -62,19 +62,19 @@ class LinearPosterior:
         return html_table(f"Posterior of θ, {self.engine}", ("feature", "mean", "sd"), rows)
 
     @property
-    def location(self) -> np.ndarray:
+    def location(self) -> Array:
         """The posterior mean (D,) of θ."""
         return self.near if self.origin is None else self._to_zero @ self.near
 
     @property
-    def spread(self) -> np.ndarray:
+    def spread(self) -> Array:
         """The scale matrix (D, D) of θ."""
         if self.origin is None:
             return self.near_spread
         return np.asarray(self._to_zero @ self.near_spread @ self._to_zero.T)
 
     @property
-    def _to_zero(self) -> np.ndarray:
+    def _to_zero(self) -> Array:
         """What makes θ of the coefficients about the origin: (x − o)'β + c = x'β + (c − o'β)."""
         to_zero = np.eye(len(self.near))
         if self.origin is not None:
@@ -115,7 +115,7 @@ class LinearPosterior:
         return replace(self, near_spread=half.T @ half, df=math.inf, sandwich=True)
 
     @property
-    def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def coefficients(self) -> dict[str, tuple[Array, Array]]:
         """θ's posterior mean (D,) and covariance (D, D)."""
         variance = float(spread(1.0, self.df)) ** 2  # of the standard distribution
         return {"theta": (self.location, scaled(self.spread, variance))}
@@ -132,13 +132,13 @@ class LinearPosterior:
             return {"theta": stats.norm(self.location, scale)}
         return {"theta": stats.t(self.df, self.location, scale)}
 
-    def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
+    def quantiles(self, name: str, p: ArrayLike) -> Array:
         """Return the quantiles (m, D) of each element of θ at probabilities p (m,)."""
         if name not in self.marginals:
             raise ValueError(f"no variable {name!r}; there is theta")
         return np.stack([self.marginals[name].ppf(q) for q in probabilities(np.ravel(p))])
 
-    def _design(self, x: Contexts) -> np.ndarray:
+    def _design(self, x: Contexts) -> Array:
         """Return the design (n, D) of contexts, about the origin if there is one."""
         z = contexts_of(x, self.encoder, self.n_features)
         if self.origin is not None:
@@ -146,11 +146,11 @@ class LinearPosterior:
         constant = len(self.near) > self.n_features
         return np.column_stack([z, np.ones(len(z))]) if constant else z
 
-    def mean(self, x: Contexts) -> np.ndarray:
+    def mean(self, x: Contexts) -> Array:
         """Return posterior means (n,) of the mean reward at x (n, d)."""
         return np.asarray(self._design(x) @ self.near)
 
-    def sd(self, x: Contexts) -> np.ndarray:
+    def sd(self, x: Contexts) -> Array:
         """Return posterior standard deviations (n,) of the mean reward at x (n, d)."""
         z = self._design(x)
         if not np.isfinite(self.near_spread).all():
@@ -158,7 +158,7 @@ class LinearPosterior:
         scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.near_spread, z), 0.0)
         return spread(np.sqrt(scale2), self.df)
 
-    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> Array:
         """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
         theta = self._near(integer(size, "size", 1), rng)
         return np.asarray(theta @ self._design(x).T)
@@ -195,7 +195,7 @@ class LinearPosterior:
             attrs={"posterior": {"engine": self.engine}},
         )
 
-    def _near(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def _near(self, size: int, rng: np.random.Generator) -> Array:
         """Return draws (size, D) of the coefficients about the origin."""
         if not np.isfinite(self.near_spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")

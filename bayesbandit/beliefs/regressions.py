@@ -20,7 +20,7 @@ from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import integer
+from bayesbandit.checks import Array, integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from bayesbandit.inference.plan import Plan
 
 MAX_NUMBERS = 2**24  # numbers of the rows that are mapped at once
-
-Array = np.ndarray
 
 
 class FeatureMap:

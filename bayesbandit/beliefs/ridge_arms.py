@@ -10,14 +10,13 @@ from scipy.linalg import cholesky
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
+from bayesbandit.checks import Array
 from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
-
-Array = np.ndarray
 
 
 def with_prior(settings: Array, mean: Array, precision: Array) -> Array:

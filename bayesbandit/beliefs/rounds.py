@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.forms import Numbers, Records
 from bayesbandit.growing_rows import GrowingRows
 
@@ -20,8 +21,8 @@ class Rounds(GrowingRows):
         self.n_features, self.timed = n_features, timed
 
     def append(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray | None,
-        tick: np.ndarray | None = None,
+        self, x: Array, arm: Array, reward: Array, weight: Array | None,
+        tick: Array | None = None,
     ) -> None:  # fmt: skip
         """Add rounds; without `weight` their weights are 1."""
         new = self.room(len(x)).view(self.row_type)[:, 0]
@@ -31,25 +32,23 @@ class Rounds(GrowingRows):
             new["tick"] = tick
         self.count_in(len(x))
 
-    def replace(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> None:
+    def replace(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
         """Replace all rounds by these, without those of removed arms (numbers below 0)."""
         kept = arm >= 0
         self._replace(self.rows[:0], total=0)
         self.append(x[kept], arm[kept], reward[kept], weight[kept])
 
     @property
-    def arm(self) -> np.ndarray:
+    def arm(self) -> Array:
         """Arm numbers (n,)."""
         return self.records["arm"].astype(np.int64)
 
     @property
-    def tick(self) -> np.ndarray | None:
+    def tick(self) -> Array | None:
         """When the rounds were decided (n,); None without ticks."""
         return np.ascontiguousarray(self.records["tick"]) if self.timed else None
 
-    def counts(self, n_arms: int) -> np.ndarray:
+    def counts(self, n_arms: int) -> Array:
         """Return how many rounds each arm has (K,)."""
         return np.bincount(self.arm, minlength=n_arms).astype(np.float64)
 
@@ -62,7 +61,7 @@ class Rounds(GrowingRows):
         self._replace(rows, total=len(rows))
         return True
 
-    def of(self, k: int | None = None) -> dict[str, np.ndarray]:
+    def of(self, k: int | None = None) -> dict[str, Array]:
         """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
         if k is None:
             return _by_role(self.records) | {"arm": self.arm}
@@ -75,7 +74,7 @@ class Rounds(GrowingRows):
         arm = self.records["arm"]
         arm -= arm > k
 
-    def state(self) -> np.ndarray:
+    def state(self) -> Array:
         """Return all rounds as one array (n, d + 3), or (n, d + 4) with ticks, a view."""
         return self.ordered()
 
@@ -87,11 +86,11 @@ class Rounds(GrowingRows):
         arm = Numbers(least=least, most=n_arms - 1, whole=True)
         return Records(self.row_type, None, {"x": Numbers(nan=nan), "arm": arm})
 
-    def restore(self, rows: np.ndarray) -> None:
+    def restore(self, rows: Array) -> None:
         """Restore what `state` returned."""
         self._replace(rows, total=len(rows))
 
 
-def _by_role(log: np.ndarray) -> dict[str, np.ndarray]:
+def _by_role(log: Array) -> dict[str, Array]:
     """Return contexts, rewards and weights of records, by role."""
     return {role: np.ascontiguousarray(log[role]) for role in ("x", "reward", "weight")}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels import bulk, linear
 from bayesbandit.kernels.arm import (
     Arm,
@@ -29,8 +30,6 @@ from bayesbandit.runtime.compiling import interpreted, without
 MIN_ROWS_TO_SUM = 1000  # an arm with at least so many new rows learns them together
 MAX_NUMBERS = 2**18  # of a block of rows
 MIN_PIVOT = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
-
-Array = np.ndarray
 
 
 def learn(

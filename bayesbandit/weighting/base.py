@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import Array
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import GIVEN
 from bayesbandit.runtime.capabilities import declares
@@ -30,7 +31,7 @@ EVERY_ROUND = Schedule(1)
 class Balance(Protocol):
     """A function from the observed rounds to their weights."""
 
-    def weights(self, history: History, belief: Belief) -> np.ndarray:
+    def weights(self, history: History, belief: Belief) -> Array:
         """Return precision weights > 0 of all rounds of the history (n,), by the current belief."""
         ...
 
@@ -75,7 +76,7 @@ def weight_source(balance: Balance) -> tuple[int, float]:
     return (known.source, float(known.clip)) if is_known(balance) else (GIVEN, 1.0)
 
 
-def measured(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def measured(x: Array) -> tuple[Array, Array]:
     """Return means and sds (d,) of the columns of x (n, d); constant columns get an sd of ∞."""
     mean = x.mean(axis=0)
     centred = x - mean

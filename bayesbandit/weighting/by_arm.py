@@ -7,6 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import Array
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import measured
@@ -21,7 +22,7 @@ class ByArm:
     refit_every: float | int
 
     @abstractmethod
-    def of_arm(self, mine: np.ndarray, history: History) -> np.ndarray:
+    def of_arm(self, mine: Array, history: History) -> Array:
         """Return weights (m,) of one arm's rounds: the rounds number `mine` (m,) of `history`."""
 
     @property
@@ -29,7 +30,7 @@ class ByArm:
         """When an arm's rounds are reweighted."""
         return Schedule(self.refit_every)
 
-    def weights(self, history: History, belief: Belief) -> np.ndarray:
+    def weights(self, history: History, belief: Belief) -> Array:
         """Return precision weights > 0 of all rounds (n,)."""
         played = history.played()
         out = np.ones(len(history))
@@ -39,7 +40,7 @@ class ByArm:
         return out
 
 
-def standardised(x: np.ndarray) -> np.ndarray:
+def standardised(x: Array) -> Array:
     """Return the columns of x (n, d) with mean 0 and sd 1; constant columns become 0."""
     mean, sd = measured(x)
     return np.asarray((x - mean) / sd)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import Name
+from bayesbandit.checks import Array, Name
 from bayesbandit.forms import ARM_NAME, Numbers
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
@@ -43,7 +43,7 @@ class Estimated(Inverse):
         self.arms = tuple(names[k] for k in present)
         self.coef = np.column_stack([coef, logits[:, -1] - coef @ mean])
 
-    def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
+    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         if arm not in self.arms:
             return None
         out = np.empty(len(rows))
@@ -66,7 +66,7 @@ class Estimated(Inverse):
         self.arms, self.coef = tuple(state["arms"]), state["coef"]
 
 
-def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
+def logistic(x: Array, label: Array) -> Array:
     """Fit a penalised multinomial logistic regression; return coefficients (A, d + 1).
 
     x (n, d), label (n,): 0, …, A − 1 with A ≥ 2. The constant's coefficient is last. The result is
@@ -94,7 +94,7 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     logit = np.zeros((A, n))
     sums = np.eye(A)[label].T @ Z.T
 
-    def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(v: Array) -> tuple[float, Array]:
         v = v.reshape(free, d + 1)
         np.matmul(v, Z, out=logit[-free:])
         top = logit.max(axis=0)

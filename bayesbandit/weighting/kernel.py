@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, Array, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
@@ -25,7 +25,6 @@ from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
-Array = np.ndarray
 KERNELS = "rbf", "laplacian", "linear", "polynomial"
 # most gradient steps; tolerance of weights that average 1
 MAX_GRADIENT_STEPS = 5000

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import LARGEST_FLOAT, Name
+from bayesbandit.checks import LARGEST_FLOAT, Array, Name
 from bayesbandit.forms import ARM_NAME, Real, Row, Whole, demand
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.arm import core_width
@@ -36,7 +36,7 @@ class Pooled(Inverse):
         super().__init__(clip)
         self.max_snapshots = max_snapshots
         self.periods: list[int] = []
-        self.snapshots: list[np.ndarray] = []  # the arms' numbers (K, …)
+        self.snapshots: list[Array] = []  # the arms' numbers (K, …)
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
         self.settings = np.empty(0)  # of the regressions
@@ -67,7 +67,7 @@ class Pooled(Inverse):
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
 
-    def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
+    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         """Return the mean probability (n,) of an arm at the contexts of rows (n, width)."""
         x = rows[:, : layout.n_columns]
         p = np.zeros(len(x))
@@ -76,7 +76,7 @@ class Pooled(Inverse):
                 p += self.periods[s] * self._chances_then(s, x, arms.index(arm))
         return p / sum(self.periods)
 
-    def _chances_then(self, s: int, x: np.ndarray, k: int) -> np.ndarray:
+    def _chances_then(self, s: int, x: Array, k: int) -> Array:
         """Return P(arm k) (n,) under the policy of snapshot s, at x (n, D) with its constant."""
         D = x.shape[1]
         K = len(self.snapshots[s])

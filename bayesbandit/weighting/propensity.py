@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import MAX_ABS_VALUE, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, Array, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
 from bayesbandit.runtime.savable import savable
@@ -32,7 +32,7 @@ class Unweighted:
     normalize: ClassVar[bool] = False
     schedule: ClassVar[Schedule] = Schedule(1)
 
-    def weights(self, history: History, belief: Belief) -> np.ndarray:
+    def weights(self, history: History, belief: Belief) -> Array:
         return np.ones(len(history))
 
     def estimator(self) -> None:
@@ -91,7 +91,7 @@ class InversePropensity:
         """When past rounds are reweighted, if their weights change."""
         return Schedule(self.refit_every)
 
-    def weights(self, history: History, belief: Belief) -> np.ndarray:
+    def weights(self, history: History, belief: Belief) -> Array:
         """Return 1 / max(γ, p) of all rounds (n,).
 
         Rounds without a propensity keep their current weight. Raise TypeError if propensities are

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesbandit.checks import finite, number
+from bayesbandit.checks import Array, finite, number
 from bayesbandit.history import History
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
@@ -27,7 +27,6 @@ from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
-Array = np.ndarray
 MAX_NEWTON_STEPS = 100  # most steps to the multiplier μ at which the weights average 1
 
 

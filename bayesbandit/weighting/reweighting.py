@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Reweighable, needed
-from bayesbandit.checks import MAX_ABS_VALUE, Name, column, shown
+from bayesbandit.checks import MAX_ABS_VALUE, Array, Name, column, shown
 from bayesbandit.forms import ARM_NAME, Row, Whole
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known
@@ -34,7 +34,7 @@ class WeightEstimator(ABC):
     """
 
     @abstractmethod
-    def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
+    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
         """Return weights (n,) of an arm's new rows (n, width), before the belief learns them."""
 
     @abstractmethod
@@ -42,9 +42,7 @@ class WeightEstimator(ABC):
         """Fit to the history."""
 
     @abstractmethod
-    def past(
-        self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout
-    ) -> np.ndarray | None:
+    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
         """Return weights (m,) of an arm's past: rows number `mine` (m,) of `rows` (n, width).
 
         `rows` are the history's. None while the weights are not known.
@@ -78,7 +76,7 @@ class Inverse(WeightEstimator):
         self.clip = clip
 
     @abstractmethod
-    def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
+    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         """Return P(arm | context) (n,) at the contexts of rows (n, width); None while not known."""
 
     @abstractmethod
@@ -88,13 +86,11 @@ class Inverse(WeightEstimator):
         None where they cannot.
         """
 
-    def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
+    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
         p = self.of(arm, rows, layout)
         return 1.0 / np.maximum(self.clip, layout.assumed(rows) if p is None else p)
 
-    def past(
-        self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout
-    ) -> np.ndarray | None:
+    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
         p = self.of(arm, rows[mine], layout)
         return None if p is None else 1.0 / np.maximum(self.clip, p)
 
@@ -107,7 +103,7 @@ class BalanceWeights(WeightEstimator):
         self.weights = np.empty(0)
         self.history: History | None = None  # kept for `of_arm` of a `ByArm`
 
-    def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
+    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
         return np.ones(len(rows))
 
     def learn(self, history: History, belief: Belief) -> None:
@@ -119,7 +115,7 @@ class BalanceWeights(WeightEstimator):
         weights = self.balance.weights(history, belief.fork())
         self.weights = self._checked(weights, len(history), "weights")
 
-    def _checked(self, weights: Any, n: int, method: str) -> np.ndarray:
+    def _checked(self, weights: Any, n: int, method: str) -> Array:
         what = shown(self.balance)
         w = column(weights, n, f"what {what} gives as `{method}`")
         if not (w > 0.0).all():
@@ -130,7 +126,7 @@ class BalanceWeights(WeightEstimator):
             )
         return w
 
-    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> np.ndarray:
+    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array:
         if self.history is None:
             return self.weights[mine]
         by_arm: Any = self.balance
@@ -152,9 +148,7 @@ class Reweighting:
         self.together = together
         self.due: dict[Name, int] = {}
 
-    def weigh(
-        self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int
-    ) -> None:
+    def weigh(self, rows: Array, belief: Belief, policy: Policy, layout: Layout, t: int) -> None:
         """Weight new rows (n, width), decided at round t, before the belief learns them."""
         self.estimator.count(belief, policy, layout, t, len(rows))
         log = layout.records(rows)
@@ -162,7 +156,7 @@ class Reweighting:
             mine = log["arm"] == k
             log["weight"][mine] = self.estimator.first(layout.arms[k], rows[mine], belief, layout)
 
-    def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
+    def settle(self, rows: Array, belief: Belief, history: History) -> None:
         """Reweight the arms of these rows that are due. Belief and history must know the rows."""
         layout = history.layout
         arms = layout.arms

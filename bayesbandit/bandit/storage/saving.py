@@ -16,6 +16,7 @@ from bayesbandit.bandit.storage import verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Declaring, Storable, needed
 from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.checks import Array
 from bayesbandit.forms import PLAIN_VALUE, Broken, check
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
@@ -36,7 +37,7 @@ INVALID_VALUE_ERRORS = (  # errors that a file's wrong values can cause
 )
 
 
-def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return a bandit as plain values for JSON and as arrays, which are not copied."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:
@@ -104,7 +105,7 @@ def _keyed_by_text(value: object, name: str) -> object:
     return value
 
 
-def _storable(array: np.ndarray, name: str) -> np.ndarray:
+def _storable(array: Array, name: str) -> Array:
     """Return an array in the order that files hold; raise TypeError for another dtype."""
     if array.dtype.str not in ARRAY_DTYPES:
         raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
@@ -112,7 +113,7 @@ def _storable(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def restore(
-    make: type[Any], meta: dict[str, Any], arrays: dict[str, np.ndarray],
+    make: type[Any], meta: dict[str, Any], arrays: dict[str, Array],
     policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
 ) -> Any:  # fmt: skip
     """Return the bandit that `state` describes; it uses the arrays without a copy."""
@@ -182,7 +183,7 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
 
 
 @transactions.exclusive
-def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
+def checked(bandit: Bandit) -> tuple[str, dict[str, Array]]:
     """Return the text and arrays of this bandit's file; arrays are copied.
 
     Raise ValueError if `load` would refuse the file.
@@ -202,14 +203,14 @@ def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
     return text, {name: array.copy() for name, array in arrays.items()}
 
 
-def write(path: str | Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+def write(path: str | Path, text: str, arrays: dict[str, Array]) -> None:
     """Write one npz file, complete or not at all: it is written beside and moved into place."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
     with replacing(path) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, meta=header, **arrays)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return what `write` wrote; raise ValueError if the file is broken or of another version."""
     path = Path(path)
     if not path.is_file():
@@ -230,7 +231,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a file; checksums of the zip find damage."""
     if not zipfile.is_zipfile(path):
         raise Broken("it is no npz file")

@@ -15,7 +15,7 @@ import numpy as np
 from bayesbandit import forms
 from bayesbandit.bandit.storage.settings import PART_FORM
 from bayesbandit.beliefs.base import Described
-from bayesbandit.checks import LARGEST_INTEGER, MAX_COUNT
+from bayesbandit.checks import LARGEST_INTEGER, MAX_COUNT, Array
 from bayesbandit.forms import (
     ARM_NAME,
     Numbers,
@@ -60,7 +60,7 @@ HEADER_FORM = {
 FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
 
 
-def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def check_form(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
     forms.check(meta, HEADER_FORM)
     forms.check(arrays, FORMS_OF_ARRAYS)
@@ -72,7 +72,7 @@ def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         )
 
 
-def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def check(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Raise `Broken` unless a file holds what every bandit has, before one is made from it."""
     check_form(meta, arrays)
     stream = arrays["stream"]
@@ -83,7 +83,7 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     _check_history(meta, arrays["history"])
 
 
-def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
+def _check_history(meta: dict[str, Any], rows: Array) -> None:
     """Raise `Broken` if a row has a number that a kernel cannot use, as an index or a scale."""
     K = len(meta["names"])
     total = meta["total"]
@@ -102,7 +102,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     forms.check(rows, Records(row_type(D, K), n_kept, parts), "history")
 
 
-def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+def states(meta: dict[str, Any], arrays: dict[str, Array]) -> dict[str, dict[str, Any]]:
     """Return the states of the parts that a file holds."""
     return {part: {**meta[part], **unprefixed(arrays, f"{part}.")} for part in STATEFUL_PARTS}
 

@@ -19,6 +19,7 @@ from bayesbandit.beliefs.declared_features import Mapped
 from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import Regressions
+from bayesbandit.checks import Array
 from bayesbandit.forms import Numbers
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
@@ -30,8 +31,6 @@ from bayesbandit.schedule import Schedule
 
 if TYPE_CHECKING:
     from bayesbandit.predictions import Joint, LocationScale
-
-Array = np.ndarray
 
 
 def linearized(

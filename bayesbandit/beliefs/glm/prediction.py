@@ -7,12 +7,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.prob_best.points import JOINT_DRAWS, cells
 from bayesbandit.predictions import ByMoments, Draws, Joint, LocationScale
-
-Array = np.ndarray
 
 
 class Increasing(ByMoments):

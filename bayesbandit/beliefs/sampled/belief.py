@@ -29,6 +29,7 @@ from bayesbandit.beliefs.sampled.cloud import (
     restored,
 )
 from bayesbandit.beliefs.sampled.watch import Watch
+from bayesbandit.checks import Array
 from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
@@ -44,7 +45,6 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Sampled
 
-Array = np.ndarray
 ROUNDS_AT_ONCE = 64  # whose likelihoods are computed in one call
 # With refits in the background, a decision first weights the draws:
 MAX_ROUNDS_BEHIND = 8  # by at most so many rounds, so that it stays quick,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.beliefs.sampled.refits import Refit
+from bayesbandit.checks import Array
 from bayesbandit.forms import Numbers, Row, Whole, unprefixed
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.sampled.belief import SampledBelief
 
-Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
 FORM_OF_COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # of `Cloud.counts`
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)

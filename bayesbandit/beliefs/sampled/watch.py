@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
+from bayesbandit.checks import Array
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan
 
@@ -26,7 +25,7 @@ class Watch:
         self.complaint = ""  # until the user has been warned
         self._order: dict[int, int] = {}  # by posterior: the bit length of its number of rounds
 
-    def check(self, plan: Plan, sampled: SampledDraws, g: int, x: np.ndarray) -> None:
+    def check(self, plan: Plan, sampled: SampledDraws, g: int, x: Array) -> None:
         """Check new draws of posterior g, whose rounds have contexts x (n, d)."""
         n = len(x)
         if self.complained or n < MIN_ROUNDS_TO_CHECK or self._order.get(g) == n.bit_length():

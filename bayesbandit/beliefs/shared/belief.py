@@ -26,7 +26,7 @@ from bayesbandit.beliefs.base import (
     needed,
     refuses_weights,
 )
-from bayesbandit.checks import integer, shown
+from bayesbandit.checks import Array, integer, shown
 from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import LocationScale, Prediction
@@ -34,7 +34,6 @@ from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
 
-Array = np.ndarray
 MERGING, SAVING = "bandits are merged", "the bandit is saved and loaded"
 
 
