@@ -152,11 +152,6 @@ class GaussianBlock:
         return FeatureMap(*(maps[0] if self.n_arms is None else by_arm))
 
     @property
-    def identity_map(self) -> bool:
-        """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
-        return self.features is not None and self.features.is_identity
-
-    @property
     def streams(self) -> bool:
         """Whether rows may come one by one: each an observation of its own mean reward, A θ + b,
         of a precision that is known of it (`observations`)."""

@@ -49,11 +49,11 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
     assert np.allclose(far.mean - apart, near.mean, atol=100 * lost)
 
 
-KERNEL = {  # the ridge, the exponent of the scale in the precision, and the noise at scale 1
-    variance: (0.25, -1, 1),
-    precision: (0.25, 1, 1),
-    standard_deviation: (0.25, -2, 1),
-    double_noise: (4.0, -1, 4),
+KERNEL = {  # the exponent of the scale in the precision, and the noise at scale 1
+    variance: (-1, 1),
+    precision: (1, 1),
+    standard_deviation: (-2, 1),
+    double_noise: (-1, 4),
 }
 NO_KERNEL = off_centre, correlated, non_centred, powers, arms, joint
 
@@ -64,13 +64,10 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     """N(mean reward, noise/weight) with a noise that is inverse gamma, under a ridge."""
     engine, _, _ = matched(declare)
     if declare not in KERNEL:
-        assert engine.ridge is None
         not_of_every_variance = declare in (powers, joint)
         assert (engine.noise_prior is None) == (not engine.streams) == not_of_every_variance
         return
-    ridge, exponent, noise = KERNEL[declare]
-    assert engine.identity_map
-    assert np.isclose(engine.ridge, ridge)
+    exponent, noise = KERNEL[declare]
     assert engine.exponent == exponent
     assert np.allclose(engine.noise_prior, (PRIOR[0], noise * PRIOR[1]))
 

@@ -65,11 +65,6 @@ def check_form(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     forms.check(meta, HEADER_FORM)
     forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
-    for name in arrays.keys() - {"stream", "history"}:
-        part, _, key = name.partition(".")
-        demand(
-            part in STATEFUL_PARTS and key not in meta[part], f"it has an unknown array {name!r}"
-        )
 
 
 def check(meta: dict[str, Any], arrays: dict[str, Array]) -> None:

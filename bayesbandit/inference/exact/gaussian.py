@@ -50,15 +50,6 @@ class ExactGaussian(GaussianBlock):
         """σ² q where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
         return self.rows.factor
 
-    @property
-    def ridge(self) -> float | None:
-        """λ where θ ~ N(0, σ²/λ I) beside such noise: a ridge regression, else None."""
-        prior = self.prior
-        c = prior.precision[0, 0]
-        off = np.abs(prior.precision - c * np.eye(self.dim)).max()
-        plain = c > 0.0 and off <= 1e-12 * c and not prior.shift.any()
-        return None if self.noise is None or not plain else float(self.noise * c)
-
     # ---- as functions of q -----------------------------------------------------------------------
 
     def scale_at(self, q: float) -> Given:
