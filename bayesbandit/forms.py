@@ -25,6 +25,10 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST_FLOAT, LARGEST_INTEGER, MAX_COUNT, Array
 
+Arrays = dict[str, Array]  # by name: rows by their role, the arrays of a file
+State = dict[str, Any]  # arrays and plain values by name: what a file holds of a part
+Form = dict[Any, Any]  # the forms of a state by name
+
 
 class Broken(ValueError):
     """An error: a file does not hold a whole bandit, because a value does not have its form."""
@@ -195,12 +199,12 @@ def _place(where: str, key: object) -> str:
     return str(key) if where == "it" else f"{where}[{brief(key)}]"
 
 
-def prefixed(prefix: str, form: Mapping[Any, object]) -> dict[Any, Any]:
+def prefixed(prefix: str, form: Mapping[Any, object]) -> Form:
     """Return the form of a dict whose keys begin with a prefix."""
     return {key if key is ... else prefix + key: one for key, one in form.items()}
 
 
-def unprefixed(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def unprefixed(state: State, prefix: str) -> State:
     """Return the entries whose keys begin with a prefix, by the rest of the key."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 

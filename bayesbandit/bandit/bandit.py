@@ -41,6 +41,7 @@ from bayesbandit.beliefs.base import (
 )
 from bayesbandit.beliefs.drift_test import DriftTest, EProcess
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Array, Contexts, Name
+from bayesbandit.forms import State
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
@@ -197,11 +198,11 @@ class Bandit:
         return self.copy()
 
     @transactions.exclusive
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         state = vars(transactions.fork(self))
         return {k: v for k, v in state.items() if k not in ("lock", *fast_path.COMPILED_CALLS)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         vars(self).update(state)
         vars(self).update(vars(transactions.fork(self)))  # another process may lend arrays to read
         transactions.guard(self)

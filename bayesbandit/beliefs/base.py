@@ -10,13 +10,14 @@ A class has its methods, and need not name it. `needed` asks for one, and names 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.checks import Array, shown
+from bayesbandit.forms import Arrays, Form, State
 from bayesbandit.kernels import rounds
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
@@ -175,10 +176,10 @@ class Resizable(Protocol):
 class Storable(Protocol):
     """What is saved in files."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the whole state as arrays and plain values, for `restore`."""
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Restore what `state` returned."""
 
 
@@ -186,7 +187,7 @@ class Storable(Protocol):
 class Described(Protocol):
     """What says what a state looks like: it is checked when saved, and before it is restored."""
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         """Return the form (`forms.py`) of each part of a state, after `total` rounds.
 
         The sizes of some parts may depend on others of this state, which are not checked yet.
@@ -219,7 +220,7 @@ class Seeded(Protocol):
 class WithPosterior(Protocol):
     """What has a posterior that users see."""
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+    def posterior(self, k: int, rows: Arrays) -> Any:
         """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
 
 

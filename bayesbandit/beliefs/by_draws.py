@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy, deepcopy
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, floats
+from bayesbandit.forms import Arrays, Form, State
 from bayesbandit.predictions import Draws, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.schedule import Schedule
@@ -70,7 +71,7 @@ class ByDraws(Belief):
         key = (*self.seed.spawn_key, k, n)
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
-    def rows(self, k: int | None = None) -> dict[str, Array]:
+    def rows(self, k: int | None = None) -> Arrays:
         """Return rounds by role: x (n, d), reward, weight (n,) of arm k, or these and arm of all.
 
         If `normalize` is true, each arm's weights average 1.
@@ -146,18 +147,18 @@ class ByDraws(Belief):
         vars(twin).update(deepcopy(copied), rounds=rounds)
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the rounds; `restore` computes the rest from them by `learn`."""
         return {"rounds": self.rounds.state()}
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         return {"rounds": self.rounds.form(len(self.n))}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.restore_rounds(state)
         self.learn(range(len(self.n)))
 
-    def restore_rounds(self, state: dict[str, Any]) -> None:
+    def restore_rounds(self, state: State) -> None:
         """Restore the rounds that `state` returned, and nothing that is computed from them."""
         self.rounds.restore(state["rounds"])
         self.n = self.rounds.counts(len(self.n))
@@ -184,10 +185,10 @@ class ByFits[F: Fit](ByDraws):
     fits: tuple[F, ...]
 
     @abstractmethod
-    def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> F:
+    def fit(self, rounds: Arrays, rng: np.random.Generator) -> F:
         """Return the fit to rounds of an arm, by role: x (n, d), reward, weight (n,)."""
 
-    def unfitted(self, rounds: dict[str, Array]) -> F:
+    def unfitted(self, rounds: Arrays) -> F:
         """Return the fit of an arm that has too few rounds for one."""
         return self.blank
 

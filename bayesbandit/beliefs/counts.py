@@ -11,7 +11,7 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
 from bayesbandit.checks import Array
-from bayesbandit.forms import AT_LEAST_ZERO, Records
+from bayesbandit.forms import AT_LEAST_ZERO, Arrays, Records, State
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
@@ -152,7 +152,7 @@ class Counts(HalfLives):
         method: ConjugateEngine = self.plan.method
         return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
-    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Posterior:
+    def posterior(self, k: int, rows: Arrays | None = None) -> Posterior:
         """Return the posterior of arm k. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
@@ -167,6 +167,6 @@ class Counts(HalfLives):
         parts = dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO)
         return Records(kernel.HEAD, len(self.n), parts)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self.renew()

@@ -15,6 +15,7 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import Array
+from bayesbandit.forms import Arrays
 from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
@@ -72,7 +73,7 @@ class DeclaredFeatures(FeatureMap):
         shape = 0.5 * float(head.df)
         return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
 
-    def posterior(self, of: Regressions, k: int, rows: dict[str, Array] | None) -> Posterior:
+    def posterior(self, of: Regressions, k: int, rows: Arrays | None) -> Posterior:
         return Posterior(self.plan, rows or {}, self.distribution(of, k), 0)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import Array
-from bayesbandit.forms import Each, Numbers
+from bayesbandit.forms import Each, Form, Numbers, State
 from bayesbandit.kernels import scoring
 
 
@@ -117,12 +117,12 @@ class HalfLives(Belief, Kernel):
         twin.__setstate__(vars(self))
         return twin
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         """Set the state, with copies of the arrays that change; the arms begin at a cache line."""
         vars(self).update(state, log_weight=state["log_weight"].copy())
         self._hold(state["blocks"])
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the whole state as arrays, for `restore`: (K, …), or (M, K, …) of several."""
         if len(self.blocks) == 1:
             return {"arms": self.blocks[0]}
@@ -149,14 +149,14 @@ class HalfLives(Belief, Kernel):
     def arms_form(self) -> object:
         """Return the form of the numbers of K arms."""
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         arms = self.arms_form()
         M = len(self.blocks)
         if M == 1:
             return {"arms": arms}
         return {"arms": Each(M, arms), "log_weight": Numbers((M,))}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         for name, own in HalfLives.state(self).items():
             own[:] = state[name]

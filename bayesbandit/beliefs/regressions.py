@@ -8,7 +8,7 @@ become rows of such a regression by Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, integer
+from bayesbandit.forms import Arrays, Form, State
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
@@ -79,7 +80,7 @@ class FeatureMap:
         """Return rows z (n, D) and rewards (n,) of the regression of φ."""
         return x, reward
 
-    def posterior(self, of: Regressions, k: int, rows: dict[str, Array] | None) -> Any:
+    def posterior(self, of: Regressions, k: int, rows: Arrays | None) -> Any:
         """Return the posterior that users see. rows: its rounds in the history, by role."""
         return of.linear_posterior(k, None if of.clock else rows)
 
@@ -412,7 +413,7 @@ class Regressions(HalfLives):
         arm = layout.view(self.arms[k], self.features.columns)
         return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
 
-    def linear_posterior(self, k: int, rows: dict[str, Array] | None = None) -> LinearPosterior:
+    def linear_posterior(self, k: int, rows: Arrays | None = None) -> LinearPosterior:
         """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
         arm = layout.view(self.arms[k], self.features.columns)
         P = self.inverse(k)
@@ -430,7 +431,7 @@ class Regressions(HalfLives):
         df = float(arm.head.df)
         return LinearPosterior(self.coefficients(k), spread, df, d, origin, weighted=weighted)
 
-    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
+    def posterior(self, k: int, rows: Arrays | None = None) -> Any:
         """Return the posterior of arm k, or of all arms that share a regression.
 
         rows: the arm's rounds in the history, by role.
@@ -442,25 +443,25 @@ class Regressions(HalfLives):
             return self.link.posterior(self.features.distribution(self, g), rows)
         return self.features.posterior(self, g, rows)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         super().__setstate__(state)
         if self.rounds is not None:
             self.rounds = self.rounds.fork()
         if self.link is not None:
             self.link = self.link.fork()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
     def arms_form(self) -> object:
         return ridge_arms.form(self.rules[0], len(self.arms))
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}
         return super().form(state, total) | rounds | ({} if self.link is None else self.link.form())
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         if self.rounds is not None:
             self.rounds.restore(state["rounds"])

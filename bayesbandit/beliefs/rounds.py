@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesbandit.checks import Array
-from bayesbandit.forms import Numbers, Records
+from bayesbandit.forms import Arrays, Numbers, Records
 from bayesbandit.growing_rows import GrowingRows
 
 
@@ -61,7 +61,7 @@ class Rounds(GrowingRows):
         self._replace(rows, total=len(rows))
         return True
 
-    def of(self, k: int | None = None) -> dict[str, Array]:
+    def of(self, k: int | None = None) -> Arrays:
         """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
         if k is None:
             return _by_role(self.records) | {"arm": self.arm}
@@ -91,6 +91,6 @@ class Rounds(GrowingRows):
         self._replace(rows, total=len(rows))
 
 
-def _by_role(log: Array) -> dict[str, Array]:
+def _by_role(log: Array) -> Arrays:
     """Return contexts, rewards and weights of records, by role."""
     return {role: np.ascontiguousarray(log[role]) for role in ("x", "reward", "weight")}

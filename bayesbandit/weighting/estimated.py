@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Array, Name
-from bayesbandit.forms import ARM_NAME, Numbers
+from bayesbandit.forms import ARM_NAME, Form, Numbers, State
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.weighting.base import measured
-from bayesbandit.weighting.reweighting import Form, Inverse
+from bayesbandit.weighting.reweighting import Inverse
 
 GRADIENT_TOLERANCE = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
 MANY_COLUMNS = 100  # with more columns than this and than rows, fit in the span of the rows
@@ -54,15 +53,15 @@ class Estimated(Inverse):
         place = [self.arms.index(arm) if arm in self.arms else -1 for arm in layout.arms]
         return Known(logits=self.coef, place=np.array(place))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {"arms": list(self.arms), "coef": self.coef}
 
-    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+    def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         A = len(state["arms"])
         shape = (A, layout.n_features + 1) if A else (0, 0)
         return {"arms": [ARM_NAME], "coef": Numbers(shape)}
 
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+    def restore(self, state: State, belief: Belief) -> None:
         self.arms, self.coef = tuple(state["arms"]), state["coef"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import LARGEST_FLOAT, Array, Name
-from bayesbandit.forms import ARM_NAME, Real, Row, Whole, demand
+from bayesbandit.forms import ARM_NAME, Form, Real, Row, State, Whole, demand
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.arm import core_width
 from bayesbandit.kernels.propensities import chances
@@ -19,7 +18,7 @@ from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.runtime.compiling import interpreted
-from bayesbandit.weighting.reweighting import Form, Inverse
+from bayesbandit.weighting.reweighting import Inverse
 
 
 class Pooled(Inverse):
@@ -106,7 +105,7 @@ class Pooled(Inverse):
         twin.rules, twin.arms = list(self.rules), list(self.arms)
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {
             "periods": self.periods,
             "rules": [list(rule) for rule in self.rules],
@@ -115,7 +114,7 @@ class Pooled(Inverse):
             **{f"{i}.arms": arms for i, arms in enumerate(self.snapshots)},
         }
 
-    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+    def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         regressions: Any = belief
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
@@ -127,7 +126,7 @@ class Pooled(Inverse):
             form[f"{i}.arms"] = ridge_arms.form(regressions.settings, len(arms), learns=False)
         return {**form, "rules": Row(*rules)}
 
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+    def restore(self, state: State, belief: Belief) -> None:
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]

@@ -7,7 +7,6 @@ enough, all of them are reweighted. The arm's posterior is then rebuilt from the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Reweighable, needed
 from bayesbandit.checks import MAX_ABS_VALUE, Array, Name, column, shown
-from bayesbandit.forms import ARM_NAME, Row, Whole
+from bayesbandit.forms import ARM_NAME, Form, Row, State, Whole
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
@@ -23,7 +22,6 @@ from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
-Form = dict[Any, Any]  # of `forms.py`
 ALL_ARMS = ""  # one name for all arms, if they share a posterior
 
 
@@ -56,15 +54,15 @@ class WeightEstimator(ABC):
         """Return a copy that may change while this one stays as it is."""
         return copy(self)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the whole state as arrays and plain values, for `restore`."""
         return {}
 
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+    def restore(self, state: State, belief: Belief) -> None:
         """Restore what `state` returned."""
         return
 
-    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+    def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
         return {}
 
@@ -201,16 +199,16 @@ class Reweighting:
         """Forget when a removed arm was due; a later arm with its name starts afresh."""
         self.due.pop(arm, None)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the whole state as arrays and plain values, for `restore`."""
         return {"due": [list(pair) for pair in self.due.items()], **self.estimator.state()}
 
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+    def restore(self, state: State, belief: Belief) -> None:
         """Restore what `state` returned."""
         self.due = dict(state["due"])
         self.estimator.restore(state, belief)
 
-    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+    def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
         form: Form = {"due": [Row(ARM_NAME, Whole())]}
         return form | self.estimator.form(state, layout, belief, total)

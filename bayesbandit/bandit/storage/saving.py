@@ -17,7 +17,7 @@ from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Declaring, Storable, needed
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import Array
-from bayesbandit.forms import PLAIN_VALUE, Broken, check
+from bayesbandit.forms import PLAIN_VALUE, Arrays, Broken, State, check
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
@@ -37,13 +37,13 @@ INVALID_VALUE_ERRORS = (  # errors that a file's wrong values can cause
 )
 
 
-def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, Array]]:
+def state(bandit: Bandit) -> tuple[State, Arrays]:
     """Return a bandit as plain values for JSON and as arrays, which are not copied."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, State] = {}
     stored = needed(bandit.belief, Storable, "the bandit is saved and loaded")
     for part, whole in (("belief", stored), ("reweighting", bandit.reweighting)):
         parts[part] = {}
@@ -52,7 +52,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, Array]]:
                 arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
             else:
                 parts[part][key] = _keyed_by_text(value, f"{part}.{key}")
-    meta: dict[str, Any] = {
+    meta: State = {
         "format": FILE_FORMAT,
         "version": FILE_VERSION,
         "names": list(bandit.arms),
@@ -80,7 +80,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, Array]]:
     return meta, arrays
 
 
-def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | None:
+def _made(model: RewardModel, made: str | None, meta: State) -> str | None:
     """Return the digest of the model that the bandit was made with; warn if the model changed."""
     if made != _digest(model, meta):
         warnings.warn(
@@ -113,7 +113,7 @@ def _storable(array: Array, name: str) -> Array:
 
 
 def restore(
-    make: type[Any], meta: dict[str, Any], arrays: dict[str, Array],
+    make: type[Any], meta: State, arrays: Arrays,
     policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
 ) -> Any:  # fmt: skip
     """Return the bandit that `state` describes; it uses the arrays without a copy."""
@@ -167,7 +167,7 @@ def load(
     return bandit
 
 
-def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
+def _check_digest(spec: Any, meta: State) -> None:
     """Raise ValueError if a declaration builds another model than when the bandit was saved."""
     spec = spec.model if isinstance(spec, Shared) else spec
     if not isinstance(spec, Declaring):
@@ -183,7 +183,7 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
 
 
 @transactions.exclusive
-def checked(bandit: Bandit) -> tuple[str, dict[str, Array]]:
+def checked(bandit: Bandit) -> tuple[str, Arrays]:
     """Return the text and arrays of this bandit's file; arrays are copied.
 
     Raise ValueError if `load` would refuse the file.
@@ -203,14 +203,14 @@ def checked(bandit: Bandit) -> tuple[str, dict[str, Array]]:
     return text, {name: array.copy() for name, array in arrays.items()}
 
 
-def write(path: str | Path, text: str, arrays: dict[str, Array]) -> None:
+def write(path: str | Path, text: str, arrays: Arrays) -> None:
     """Write one npz file, complete or not at all: it is written beside and moved into place."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
     with replacing(path) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, meta=header, **arrays)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(path: str | Path) -> tuple[State, Arrays]:
     """Return what `write` wrote; raise ValueError if the file is broken or of another version."""
     path = Path(path)
     if not path.is_file():
@@ -231,7 +231,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     return meta, arrays
 
 
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def _content(path: Path) -> tuple[State, Arrays]:
     """Return the header and the arrays of a file; checksums of the zip find damage."""
     if not zipfile.is_zipfile(path):
         raise Broken("it is no npz file")
@@ -251,7 +251,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(encoded: dict[str, Any], model: Any) -> Any:
+def _model(encoded: State, model: Any) -> Any:
     """Return the model that a file describes, or the given one.
 
     A file holds only the name and priors of a declared model. The model is found by name in the
@@ -284,7 +284,7 @@ def _kind(encoded: object) -> object:
     return encoded.get("kind") if isinstance(encoded, dict) else None
 
 
-def _digest(model: Any, meta: dict[str, Any]) -> str | None:
+def _digest(model: Any, meta: State) -> str | None:
     """Return a digest that tells a declaration from another of its name; None: not known."""
     from bayesbandit.inference.pymc_model.digest import digest
     from bayesbandit.inference.pymc_model.template import template

@@ -18,10 +18,12 @@ from bayesbandit.beliefs.base import Described
 from bayesbandit.checks import LARGEST_INTEGER, MAX_COUNT, Array
 from bayesbandit.forms import (
     ARM_NAME,
+    Arrays,
     Numbers,
     Real,
     Records,
     Row,
+    State,
     Whole,
     demand,
     unprefixed,
@@ -60,14 +62,14 @@ HEADER_FORM = {
 FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
 
 
-def check_form(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+def check_form(meta: State, arrays: Arrays) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
     forms.check(meta, HEADER_FORM)
     forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
 
 
-def check(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
+def check(meta: State, arrays: Arrays) -> None:
     """Raise `Broken` unless a file holds what every bandit has, before one is made from it."""
     check_form(meta, arrays)
     stream = arrays["stream"]
@@ -78,7 +80,7 @@ def check(meta: dict[str, Any], arrays: dict[str, Array]) -> None:
     _check_history(meta, arrays["history"])
 
 
-def _check_history(meta: dict[str, Any], rows: Array) -> None:
+def _check_history(meta: State, rows: Array) -> None:
     """Raise `Broken` if a row has a number that a kernel cannot use, as an index or a scale."""
     K = len(meta["names"])
     total = meta["total"]
@@ -97,12 +99,12 @@ def _check_history(meta: dict[str, Any], rows: Array) -> None:
     forms.check(rows, Records(row_type(D, K), n_kept, parts), "history")
 
 
-def states(meta: dict[str, Any], arrays: dict[str, Array]) -> dict[str, dict[str, Any]]:
+def states(meta: State, arrays: Arrays) -> dict[str, State]:
     """Return the states of the parts that a file holds."""
     return {part: {**meta[part], **unprefixed(arrays, f"{part}.")} for part in STATEFUL_PARTS}
 
 
-def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:
+def check_state(bandit: Bandit, part: str, state: State) -> None:
     """Raise `Broken` unless the state of a part of this bandit is of the form that it declares."""
     belief = bandit.belief
     total = bandit.history.total

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,7 +20,7 @@ from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.checks import Array
-from bayesbandit.forms import Numbers
+from bayesbandit.forms import Arrays, Numbers, State
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.glm.regression import Linearized, Regression, mode
@@ -75,7 +75,7 @@ class Link:
         """Return the prediction of mean rewards from that of η."""
         return Increasing(eta, self.glm.family)
 
-    def posterior(self, known: Gaussian | StudentT, rows: dict[str, Array] | None) -> Posterior:
+    def posterior(self, known: Gaussian | StudentT, rows: Arrays | None) -> Posterior:
         """Return the posterior of the variables from that of the coefficients."""
         return Posterior(self.plan, rows or {}, Linearized(known, self.glm), 0)
 
@@ -171,7 +171,7 @@ class Link:
         twin.due = self.due.copy()
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return what changes as arrays, for `restore`."""
         return {"total": self.total, "due": self.due}
 
@@ -179,7 +179,7 @@ class Link:
         """Return the form of each part of a state."""
         return {name: Numbers(v.shape, least=0.0) for name, v in self.state().items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         self.total[:] = state["total"]
         self.due[:] = state["due"]

@@ -13,7 +13,7 @@ until it is done; the rounds that came meanwhile then weight the new draws.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,7 +30,7 @@ from bayesbandit.beliefs.sampled.cloud import (
 )
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.checks import Array
-from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
+from bayesbandit.forms import Arrays, Form, Row, State, check, demand, prefixed, unprefixed
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -257,7 +257,7 @@ class SampledBelief(ByDraws):
         self.plan.prepare()
         return self.plan
 
-    def _draw(self, g: int, rows: dict[str, Array]) -> None:
+    def _draw(self, g: int, rows: Arrays) -> None:
         """Put draws of posterior g, which has these rows, in the place of its cloud."""
         cloud = self.clouds[g]
         spec = self.spec
@@ -282,9 +282,7 @@ class SampledBelief(ByDraws):
             refit=cloud.refit,
         )  # fmt: skip
 
-    def _drawn(
-        self, g: int, rows: dict[str, Array], seed: int, rng: np.random.Generator
-    ) -> SampledDraws:
+    def _drawn(self, g: int, rows: Arrays, seed: int, rng: np.random.Generator) -> SampledDraws:
         """Return one chain of draws: from the prior, a closed form, or a sampler."""
         plan = self.plan
         S = self.spec.draws
@@ -409,7 +407,7 @@ class SampledBelief(ByDraws):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
+    def posterior(self, k: int, rows: Arrays) -> Posterior:
         """Return the posterior of arm k's variables from all rounds so far.
 
         If the arms share the model, it is that of all arms. It is kept until the rounds change.
@@ -443,7 +441,7 @@ class SampledBelief(ByDraws):
         vars(twin).update(vars(self) | copies)
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the whole state as arrays and plain values, for `restore`."""
         out = super().state()
         out["refused"] = [[refusal.engine, refusal.reason] for refusal in self.refused]
@@ -452,10 +450,10 @@ class SampledBelief(ByDraws):
             out |= {f"{g}.{name}": v for name, v in cloud.stored().items()}
         return out
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         check(state["refused"], [Row(str, str)], "its refusals")
         plan = self._plan_after(state["refused"])
-        form: dict[Any, Any] = super().form(state, total)
+        form: Form = super().form(state, total)
         form |= {"refused": list, "chains": Row(*[FORM_OF_COUNTS for _ in self.clouds])}
         drawn = self._shapes(plan)
         held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
@@ -465,7 +463,7 @@ class SampledBelief(ByDraws):
             form |= prefixed(f"{g}.", cloud_form(own, drawn, held, by_name))
         return form
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         new = state["refused"][len(self.refused) :]
         if new:

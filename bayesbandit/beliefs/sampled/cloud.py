@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.checks import Array
-from bayesbandit.forms import Numbers, Row, Whole, unprefixed
+from bayesbandit.forms import Form, Numbers, Row, State, Whole, unprefixed
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.sampled.belief import SampledBelief
@@ -84,9 +84,9 @@ class Cloud:
         """Return the numbers that a file has of it, after so many decisions."""
         return [self.fitted, self.seen, decisions - self.since, self.runs]
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> State:
         """Return all but the counts as arrays and plain values, for `restored`."""
-        out: dict[str, Any] = {f"values.{name}": v for name, v in self.values.items()}
+        out: State = {f"values.{name}": v for name, v in self.values.items()}
         if isinstance(self.state, Array):
             out["state"] = self.state
         elif self.state:
@@ -98,16 +98,14 @@ class Cloud:
         return out
 
 
-def cloud_form(
-    state: Mapping[str, Any], drawn: Shapes, held: Shapes, by_name: bool
-) -> dict[Any, Any]:
+def cloud_form(state: State, drawn: Shapes, held: Shapes, by_name: bool) -> Form:
     """Return the form of what `Cloud.stored` gives.
 
     drawn, held: the shapes of the draws, and of a sampler's state by name. by_name: whether it has
     one; another has points.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
+    form: Form = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
     if not by_name:
         form["state?"] = Numbers((None, None))
     for prefix, shapes in (("values.", drawn), ("state.", held)):
@@ -116,7 +114,7 @@ def cloud_form(
     return form
 
 
-def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
+def restored(counts: Sequence[int], state: State) -> Cloud:
     """Return the cloud with these counts that `stored` wrote, where no decision has been made."""
     fitted, seen, served, runs = counts
     variables = unprefixed(state, "state.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ from bayesbandit.beliefs.base import (
     refuses_weights,
 )
 from bayesbandit.checks import Array, integer, shown
-from bayesbandit.forms import Numbers, prefixed, unprefixed
+from bayesbandit.forms import Arrays, Form, Numbers, State, prefixed, unprefixed
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
@@ -196,7 +196,7 @@ class SharedBelief(Belief):
         if isinstance(self.common, Seeded):
             self.common.reseed(seed)
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+    def posterior(self, k: int, rows: Arrays) -> Any:
         """Return the posterior of all arms. rows: all rounds in the history, by role."""
         return needed(self.common, WithPosterior, "a posterior is asked for").posterior(0, rows)
 
@@ -205,17 +205,17 @@ class SharedBelief(Belief):
         vars(twin).update(vars(self), common=self.common.fork(), n=self.n.copy())
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         common = needed(self.common, Storable, SAVING).state()
         return {"n": self.n} | {f"common.{k}": v for k, v in common.items()}
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         arrays = {"n": Numbers(self.n.shape, 0, total, whole=True)}
         if not isinstance(self.common, Described):
             return {**arrays, ...: object}
         common = self.common.form(unprefixed(state, "common."), total)
         return arrays | prefixed("common.", common)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.n = state["n"].copy()
         needed(self.common, Storable, SAVING).restore(unprefixed(state, "common."))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Numbers
+from bayesbandit.forms import Form, Numbers, State
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,
@@ -160,18 +159,18 @@ class BootstrapBelief(ByFits[Replicates]):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         lam = np.array([fit.lam for fit in self.fits])
         return super().state() | {"coef": self.coef, "lam": lam, "fitted": self.fitted}
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         shape = len(self.n), *self.blank.coef.shape
         lam = Numbers(shape[:1], nan=True)
         fitted = Numbers(shape[:1], 0, total, whole=True)
         arrays = {"coef": Numbers(shape, nan=True), "lam": lam, "fitted": fitted}
         return super().form(state, total) | arrays
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.restore_rounds(state)
         fits = zip(state["coef"], state["lam"].tolist(), state["fitted"].astype(int), strict=True)
         self.fits = tuple(Replicates(coef, lam, int(n)) for coef, lam, n in fits)

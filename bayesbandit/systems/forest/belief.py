@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number, one_of
 from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
-from bayesbandit.forms import Numbers, prefixed, unprefixed
+from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
@@ -161,7 +159,7 @@ class ForestBelief(ByFits[ArmForest]):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return rounds and trees as arrays. The names of arm k's trees begin with `k.`."""
         level, sd = np.array([(forest.level, forest.sd) for forest in self.fits]).T
         state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
@@ -170,7 +168,7 @@ class ForestBelief(ByFits[ArmForest]):
                 state |= prefixed(f"{k}.", vars(forest.trees))
         return state
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         K = len(self.n)
         form = super().form(state, total)
         form["level"] = Numbers((K,), -MAX_ABS_VALUE, MAX_ABS_VALUE)
@@ -181,11 +179,11 @@ class ForestBelief(ByFits[ArmForest]):
             form |= prefixed(f"{k}.", trees)
         return form
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.restore_rounds(state)
         self.fits = tuple(self._restored(state, k) for k in range(len(self.n)))
 
-    def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
+    def _restored(self, state: State, k: int) -> ArmForest:
         n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
         trees = Trees(**unprefixed(state, f"{k}.")) if n else None
         return ArmForest(self.spec.bag, int(n), level, sd, trees)

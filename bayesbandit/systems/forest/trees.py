@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesbandit.checks import MAX_ABS_VALUE
-from bayesbandit.forms import Numbers, Records, check, demand
+from bayesbandit.forms import Numbers, Records, State, check, demand
 from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray
@@ -45,7 +44,7 @@ class Trees:
         return out
 
 
-def trees_form(state: Mapping[str, Any], n_trees: int, n_features: int) -> dict[str, object]:
+def trees_form(state: State, n_trees: int, n_features: int) -> dict[str, object]:
     """Return the form of `Trees` by name: every path ends in a leaf of its tree."""
     N = len(state["feature"])
 

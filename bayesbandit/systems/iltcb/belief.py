@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -20,7 +20,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Numbers, Real, Whole, check, demand
+from bayesbandit.forms import Form, Numbers, Real, State, Whole, check, demand
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 
@@ -216,12 +216,12 @@ class PolicyBelief(Belief):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return rounds, policies and weights.
 
         Raise TypeError for policies that are not from the `LinearOracle`.
         """
-        state: dict[str, Any] = {
+        state: State = {
             "rounds": self.rounds.state(),
             "fitted": self.fitted,
             "mu": self.mu,
@@ -234,7 +234,7 @@ class PolicyBelief(Belief):
             state["weights"] = mixture.weights
         return state
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         form: dict[Any, Any] = {"rounds": self.rounds.form(len(self.n))}
         form |= {"fitted": Whole(0, total), "mu": Real(5e-324, 0.5)}
         if "coef" in state:
@@ -243,7 +243,7 @@ class PolicyBelief(Belief):
             form["weights"] = shares
         return form
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.rounds.restore(state["rounds"])
         self.n = self.rounds.counts(len(self.n))
         self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None

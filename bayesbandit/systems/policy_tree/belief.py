@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -28,7 +28,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Whole, prefixed, unprefixed
+from bayesbandit.forms import Form, State, Whole, prefixed, unprefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 
@@ -284,12 +284,12 @@ class TreeBelief(Belief):
         twin.log, twin.inner, twin.leaves = self.log.fork(), self.inner.fork(), self.leaves.fork()
         return twin
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
         parts = prefixed(TREE_PREFIX, self.tree.state()), prefixed(INNER_PREFIX, self.inner.state())
         return {"log": self.log.state(), "fitted": self.fitted, **parts[0], **parts[1]}
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         # Contexts, and the outcome model's means of each arm.
         log = self.log.form(len(self.n), least=-1, nan=True)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
@@ -300,7 +300,7 @@ class TreeBelief(Belief):
             INNER_PREFIX, self.inner.form(unprefixed(state, INNER_PREFIX), total)
         )
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.log.restore(state["log"])
         self._count(len(self.n))
         self.inner.restore(unprefixed(state, INNER_PREFIX))

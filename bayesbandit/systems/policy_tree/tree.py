@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.forms import Numbers, check, demand
+from bayesbandit.forms import Numbers, State, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
@@ -86,7 +86,7 @@ class Tree:
         return dict(vars(self))
 
 
-def tree_form(state: Mapping[str, Any], n_features: int) -> dict[str, object]:
+def tree_form(state: State, n_features: int) -> dict[str, object]:
     """Return the form of what `Tree.state` gives. Each node but the first is below one before."""
     M = len(state["feature"])
 

@@ -14,7 +14,7 @@ the √T bound needs. A round starts at level s = 1 with all arms:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -24,7 +24,7 @@ import numpy as np
 from bayesbandit import Ridge
 from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
-from bayesbandit.forms import Numbers, prefixed, unprefixed
+from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 
 Array = np.ndarray
 
@@ -189,13 +189,13 @@ class SuperUCBBelief(Belief):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"level": self.level, "n": self.n}
+    def state(self) -> State:
+        state: State = {"level": self.level, "n": self.n}
         for s, belief in enumerate(self.levels):
             state |= prefixed(f"{s}.", belief.state())
         return state
 
-    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+    def form(self, state: State, total: int) -> Form:
         form: dict[Any, Any] = {
             "level": Numbers((total,), -1, self.S - 1, whole=True),
             "n": Numbers(self.n.shape, 0, total, whole=True),
@@ -204,7 +204,7 @@ class SuperUCBBelief(Belief):
             form |= prefixed(f"{s}.", belief.form(unprefixed(state, f"{s}."), total))
         return form
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.level = state["level"]
         self.n = state["n"]
         for s, belief in enumerate(self.levels):
