@@ -436,7 +436,7 @@ def spread(scale: Array | float, df: Array | float) -> Array:
 
     The bits are those of `row_layout.spread_of`, without a kernel.
     """
-    df = np.maximum(np.abs(df), 2.0)
+    df = np.maximum(np.abs(df), 2.0)  # Var t = ν/(ν − 2), without end for ν ≤ 2
     wide = scale / np.sqrt(np.maximum(1.0 - 2.0 / df, 1e-300))
     return np.where(df > 2.0, wide, np.where(np.greater(scale, 0.0), np.inf, 0.0))
 

@@ -392,7 +392,7 @@ def describe(
         kind, scale, last = _entries(bandit, prediction, available, new, param, t[part])
         if kind == TABULATED:
             floor = param[:, 1:]
-            last = floor + (1.0 - available.sum() * floor) * last
+            last = floor + (1.0 - available.sum() * floor) * last  # (5) of mathematics.md
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
         if isinstance(belief, Refits):
             belief.count_decisions(len(t[part]))

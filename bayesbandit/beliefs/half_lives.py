@@ -100,6 +100,7 @@ class HalfLives(Belief, Kernel):
 
     def _absorb_probabilities(self, other: HalfLives) -> None:
         """Set the probabilities of half-lives to those by the rewards of both."""
+        # P(h | both) ∝ P(h | mine) P(h | other's) / P(h): the prior counts once
         w = self.log_weight + other.log_weight - np.log(prior(len(self.blocks)))
         self.log_weight = w - logsumexp(w)
 

@@ -196,7 +196,7 @@ class Regressions(HalfLives):
         z, offset = self.features(x)
         if self.joint:
             posterior = self.linear_posterior(0)
-            spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
+            spreads = z @ posterior.spread @ z.transpose(0, 2, 1)  # of K mean rewards: ZΣZ'
             variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
             root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
             return self._linked(Joint(z @ posterior.location + offset, root, posterior.df))
@@ -397,13 +397,14 @@ class Regressions(HalfLives):
     def coefficients(self, k: int) -> Array:
         """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
         arm = layout.view(self.arms[k], self.features.columns)
-        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
+        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)  # Bθ = b is Uθ = t
         theta[-1] += arm.head.shift
         return np.asarray(theta)
 
     def inverse(self, k: int) -> Array:
         """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
         arm = layout.view(self.arms[k], self.features.columns)
+        # B = U'DU, and so B⁻¹ = HH' with H = U⁻¹ D^(−1/2)
         half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
         P = half @ half.T
         return np.asarray(np.where(P > MAX_VARIANCE, np.inf, P))

@@ -22,7 +22,7 @@ from bayesbandit.runtime.compiling import interpreted, without
 def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
     """Return the settings with the prior θ ~ N(m, σ²Λ⁻¹), m (D,) and Λ (D, D), in place of λ."""
     layout.named(settings).penalised = 0.0
-    root = cholesky(precision)
+    root = cholesky(precision)  # Λ = R'R = U'DU with a unit diagonal of U, as kernels keep B
     U = root / np.diag(root)[:, None]
     return np.concatenate([settings, np.diag(root) ** 2, U @ mean, U.ravel()])
 
@@ -203,4 +203,5 @@ class RidgeArms:
         return np.maximum(self._share(tick, arm), fading.MIN_ROWS_LEFT)
 
     def _share(self, tick: Array, arm: Array) -> Array:
+        # e^(−ρ age), of the age at the clock of the arm
         return np.asarray(np.exp(self.setting.rate * (tick - self.head["clock"][arm])))

@@ -80,6 +80,7 @@ def learn_arm(numbers: Array, settings: Array, x: Array, reward: Array, weight: 
     gap = gap - mean
     square = weight * gap**2
     spread = square.sum()
+    # skew and tail are Σ w g³ and Σ w g⁴ over Σ w g²: a fourth power might overflow
     share = square / (spread or 1.0)
     moments = {
         "mean_r": reward[0] + mean,
@@ -118,7 +119,7 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
     if _keeps_sums(settings):
         n, products = _products_of(b, settings)
         if moved:
-            move = np.eye(len(step) + 1)
+            move = np.eye(len(step) + 1)  # of rows about the other's origin, those about this one
             move[-2] += np.append(step, shift)
             products = move.T @ products @ move
         _add_products(a, settings, n, products)
@@ -130,6 +131,7 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
         if moved:  # c of rewards less b's shift about b's origin, by c of a's
             rows += np.outer(rows[:, -2], np.append(step, shift))
             rows = np.linalg.qr(rows, mode="r")
+        # precisions add up, less that of the prior, which is in both and counts once
         _add_root(mine, settings, rows)
         _add_root(mine, settings, np.column_stack([p.U, p.t]), p.d, -1.0)
         a.head.loss = max(a.head.loss + b.head.loss, 0.0)

@@ -49,6 +49,8 @@ def text_of(value: object) -> str:
 
 def whole(column: pd.Series) -> pd.Series:
     """Return a column of names; whole numbers that are stored as floats become integers."""
+    inferred = column.infer_objects()
+    column = inferred if inferred.dtype.kind == "f" else column  # floats in a column of objects
     floats = column.dtype.kind == "f" and bool((column.abs() < MAX_EXACT_INTEGER).all())
     return column.astype(np.int64) if floats and (column % 1 == 0).all() else column
 

@@ -100,6 +100,7 @@ def logistic(x: Array, label: Array) -> Array:
         odds = np.exp(logit - top)
         total = odds.sum(axis=0)
         shrunk = v @ penalty
+        # Σ_i log Σ_a e^(logit_ia) − Σ_i logit_{i, label_i} + ½ v'Pv, without overflow
         value = (top + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
         return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
 

@@ -117,6 +117,7 @@ def kernel_weights(
     Accelerated projected gradient steps restart the acceleration where they overshoot.
     """
     m = len(mean)
+    # one over the largest curvature of the objective
     step = m / (largest_eigenvalue(product, m) + noise)
     W = ahead = np.ones(m)
     pace = 1.0
@@ -126,6 +127,7 @@ def kernel_weights(
         move = new - W
         if np.abs(new - ahead).max() <= WEIGHT_TOLERANCE:
             return new
+        # Nesterov's pace t' = (1 + √(1 + 4t²))/2 (Beck & Teboulle 2009, section 4)
         faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace**2))
         overshot = (ahead - new) @ move > 0.0
         pace, ahead = (1.0, new) if overshot else (faster, new + (pace - 1.0) / faster * move)

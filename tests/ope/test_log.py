@@ -300,3 +300,12 @@ def test_times_of_a_table_are_read_as_those_of_a_file(times):
     assert found.reward_time.tolist() == found.time.tolist()
     with pytest.raises(ValueError, match=r"'at' \(time\) must be times.*; got '1/2/2026'"):
         Log.of(frame.assign(at="1/2/2026"), time="at", x=[])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "object"])
+def test_arms_that_are_whole_floats_find_their_columns_of_probabilities(dtype):
+    arm = pd.Series([1.0, 2.0, 1.0], dtype=dtype)
+    frame = pd.DataFrame({"arm": arm, "reward": [1.0, 0.0, 1.0], "p_1": 0.25, "p_2": 0.75})
+    found = Log.of(frame)
+    assert found.arms == (1, 2)
+    np.testing.assert_allclose(found.propensity, [0.25, 0.75, 0.25])

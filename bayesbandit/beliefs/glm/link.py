@@ -144,6 +144,8 @@ class Link:
             _, R = self.glm.whitening  # φ = Ru with u ~ N(0, I) before any data
             last = solve_triangular(R, of.coefficients(g))
             u = mode(self.glm.family, z @ R, offset, reward, left, start=last)
+            # at the mode the log likelihood is, to second order, that of rewards y of precision v:
+            # iteratively reweighted least squares (McCullagh & Nelder 1989, section 2.5)
             y, v = self.glm.family.pseudo_rows(z @ (R @ u) + offset, reward, power)
             ridges.rebuild(g, z, y - offset, v, tick)
 
