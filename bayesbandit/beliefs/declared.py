@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import uuid4
@@ -17,7 +16,6 @@ from bayesbandit.beliefs.glm.link import linearized
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.checks import MAX_DRAWS, integer, number, one_of, shown
-from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.plan import Plan, plan
@@ -127,24 +125,19 @@ class Declared:
                 self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
                 return Counts(plan, n_arms, normalize, memory)
             return regressions(plan, n_arms, normalize, memory)
-        self._refuse_memory(plan)
+        self._refuse_memory()
         return Sampled(self.declared, self.engine).belief(n_arms, n_features, normalize, seed)
 
-    def _refuse_memory(self, plan: Plan) -> None:
+    def _refuse_memory(self) -> None:
         """Raise ValueError if a model that is known by draws is to forget."""
         if not self.memory.ticks:
             return
         setting = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
-        advice = (
-            "give a new bandit the latest rounds instead, as "
-            "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
-        )
-        with suppress(NotThisEngine):
-            if plan.functions.regression.block.streams:
-                advice = "bb.Laplace(model, half_life=…) forgets"
         raise ValueError(
             f"{self.declared.name} is known by posterior draws, which do not forget: "
-            f"got {setting}; {advice}"
+            f"got {setting}; bb.Laplace(model, half_life=…) forgets, if the model is a generalised "
+            "linear one; or give a new bandit the latest rounds instead, as "
+            "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
         )
 
     def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
@@ -260,7 +253,7 @@ class Laplace(Declared):
         plan = self.plan(n_arms, n_features)
         glm = plan.linearized
         if glm is None:
-            self._refuse_memory(plan)
+            self._refuse_memory()
             drawn = Sampled(self.declared, self.engine, refit_every=self.refit_every)
             return drawn.belief(n_arms, n_features, normalize, seed)
         self._check_memory(normalize, "Laplace's approximation")
