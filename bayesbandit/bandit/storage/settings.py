@@ -71,7 +71,7 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     kind = encoded["kind"]
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        if not same or encode(given) != encoded:
+        if not (same and _agree(encode(given), encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
         return given
     if encoded.get("foreign"):
@@ -117,3 +117,14 @@ def _foreign(stored: object) -> str:
             return str(stored["kind"])
         stored = list(stored.values())
     return next(filter(None, map(_foreign, stored)), "") if isinstance(stored, list) else ""
+
+
+def _agree(a: object, b: object) -> bool:
+    """Return whether two encoded settings are equal; foreign ones need only the same kind."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.get("foreign") or b.get("foreign"):
+            return a.get("kind") == b.get("kind")
+        return a.keys() == b.keys() and all(_agree(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_agree, a, b))
+    return bool(a == b or (a != a and b != b))
