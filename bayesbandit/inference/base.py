@@ -183,7 +183,7 @@ class Compiled:
 
     PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
     one function read each other's numbers: each thread has its own copy. trusted: arguments have
-    the inputs' types, and neither they nor their lengths are checked; the graph runs by `Steps`
+    the inputs' types, and neither they nor their lengths are checked; the graph runs by `steps`
     where it can.
     """
 

@@ -1,19 +1,20 @@
 """The operations of a compiled graph, one after the other, as calls of NumPy.
 
 PyTensor's own machine in Python takes several microseconds an operation to store and to check,
-where a few hundred numbers are computed in one. Here nothing is kept between two calls, so that
-threads may share them.
+where a few hundred numbers are computed in one. Its `fgraph_to_python` writes a plain function
+instead, of which nothing is kept between two calls, so that threads may share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
+from pytensor.link.utils import fgraph_to_python
 from pytensor.tensor.basic import Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -49,46 +50,24 @@ ELEMENTWISE: dict[str, Call] = {  # what PyTensor computes number by number
 }
 
 
-class Steps:
-    """A graph as a function of arrays of its inputs' types. Shared variables, as the length of a
-    named dimension, have the values of the moment."""
+def steps(graph: FunctionGraph) -> Call | None:
+    """Return a graph as a function of arrays of its inputs' types; None where an operation has no
+    plain call.
 
-    def __init__(self, graph: FunctionGraph, calls: list[Call]) -> None:
-        place = {v: i for i, v in enumerate(graph.inputs)}
-        self._shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]  # the last ones
-        self._inputs = len(place)
-        self._values: list[Any] = [None] * len(place)
-        self._steps = []
-        for node, call in zip(graph.toposort(), calls, strict=True):
-            for v in node.inputs:
-                if v not in place:
-                    place[v] = self._keep(v)
-            place[node.outputs[0]] = self._keep(None)
-            at = [place[v] for v in node.inputs]
-            self._steps.append((call, at, place[node.outputs[0]]))
-        for v in graph.outputs:
-            if v not in place:
-                place[v] = self._keep(v)
-        self._outputs = [place[v] for v in graph.outputs]
+    Shared variables, as the length of a named dimension, have the values of the moment.
+    """
+    calls = {node: _call(node) for node in graph.toposort()}
+    if None in calls.values():
+        return None
+    shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]  # the last ones
+    function = fgraph_to_python(graph, lambda _, node, **__: calls[node])
 
-    def _keep(self, v: Variable | None) -> int:
-        self._values.append(v.data if isinstance(v, Constant) else None)
-        return len(self._values) - 1
-
-    def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        values = self._values.copy()
-        values[: self._inputs] = *arguments, *[v.get_value(borrow=True) for v in self._shared]
+    def run(*arguments: np.ndarray) -> Sequence[Any]:
         with np.errstate(all="ignore"):
-            for call, at, out in self._steps:
-                values[out] = call(*[values[i] for i in at])
-        return [values[i] for i in self._outputs]
+            out: Sequence[Any] = function(*arguments, *[v.get_value(borrow=True) for v in shared])
+        return out
 
-
-def steps(graph: FunctionGraph) -> Steps | None:
-    """Return a graph's steps; None where an operation has no plain call."""
-    calls = [_call(node) for node in graph.toposort()]
-    plain = [call for call in calls if call is not None]
-    return Steps(graph, plain) if len(plain) == len(calls) else None
+    return run
 
 
 def _call(node: Apply) -> Call | None:

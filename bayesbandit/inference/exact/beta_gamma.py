@@ -48,10 +48,6 @@ class OneNumber(Exact):
         """Return draws (size,)."""
         return np.asarray(self.distribution.rvs(size, random_state=rng))
 
-    @abstractmethod
-    def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        """Return the log density (n,) at v (n,), without its constant `log_volume`."""
-
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.name: self.draw(size, rng)}
 
@@ -89,9 +85,6 @@ class Beta(OneNumber):
     def distribution(self) -> Any:
         return stats.beta(self.a, self.b)
 
-    def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        return np.asarray((self.a - 1.0) * np.log(v) + (self.b - 1.0) * np.log1p(-v))
-
 
 @dataclass(frozen=True)
 class Gamma(OneNumber):
@@ -107,6 +100,3 @@ class Gamma(OneNumber):
     @property
     def distribution(self) -> Any:
         return stats.gamma(self.a, scale=1.0 / self.b)
-
-    def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        return np.asarray((self.a - 1.0) * np.log(v) - self.b * v)

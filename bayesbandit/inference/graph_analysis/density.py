@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +14,6 @@ from pytensor.compile.ops import TypeCastingOp, ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import Output
-from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
@@ -260,27 +259,13 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
     return shapes
 
 
-@runtime_checkable
-class Around(Protocol):
-    """An operation that applies another one, such as that of a `pymc.dims` variable."""
-
-    core_op: Op
-
-
-@runtime_checkable
-class Named(Protocol):
-    """A distribution with its name, and its name in LaTeX."""
-
-    _print_name: tuple[str, str]
-
-
 def distribution(variable: Variable) -> str:
     """Return the name of a variable's distribution."""
     if variable.owner is None:
         return "unknown"
     op = variable.owner.op
-    op = op.core_op if isinstance(op, Around) else op
-    name = op._print_name[0] if isinstance(op, Named) else type(op).__name__
+    op = getattr(op, "core_op", op)  # of a `pymc.dims` variable
+    name = str(getattr(op, "_print_name", [type(op).__name__])[0])
     return "CustomDist" if name.startswith("CustomDist") else name.removesuffix("RV")
 
 

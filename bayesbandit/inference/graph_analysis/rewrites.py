@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
@@ -31,14 +30,6 @@ from bayesbandit.inference.graph_analysis.operations import (
     operation,
 )
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
-
-
-@runtime_checkable
-class Frozen(Protocol):
-    """An immutable graph of PyTensor, which versions before 3.2 do not have."""
-
-    def unfreeze(self) -> FunctionGraph: ...
-
 
 EXPANDING = ("DimShuffle", "ExpandDims")
 
@@ -122,7 +113,8 @@ def _unfold(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     inner = _inner(node.op)
     if inner is None:
         return None
-    graph = inner.fgraph.unfreeze() if isinstance(inner.fgraph, Frozen) else inner.fgraph
+    # PyTensor before 3.2 has no immutable graphs
+    graph: FunctionGraph = getattr(inner.fgraph, "unfreeze", lambda: inner.fgraph)()
     given = dict(zip(graph.inputs, node.inputs, strict=True))
     if isinstance(node.op, Blockwise):
         return list(vectorize_graph(graph.outputs, replace=given))

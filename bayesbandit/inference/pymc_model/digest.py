@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
@@ -34,13 +34,6 @@ from bayesbandit.runtime.fingerprints import fingerprint, installed
 
 if TYPE_CHECKING:
     import pymc as pm
-
-
-@runtime_checkable
-class HasSettings(Protocol):
-    """An operation that lists its settings in `__props__`."""
-
-    def _props(self) -> tuple[object, ...]: ...
 
 
 class Unseen(Exception):
@@ -154,8 +147,9 @@ def _op(op: Op) -> Any:
     if isinstance(op, HasInnerGraph):
         keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
         inner = _graph(op.inner_outputs, keys)
-    settings = op._props() if isinstance(op, HasSettings) else ()
-    if not isinstance(op, HasSettings | HasInnerGraph | ScalarOp | RandomVariable):
+    listed = getattr(op, "_props", None)  # of an operation with `__props__`
+    settings = listed() if listed else ()
+    if listed is None and not isinstance(op, HasInnerGraph | ScalarOp | RandomVariable):
         raise Unseen(f"the operation {op}: its settings are not known")
     return kind.__module__, kind.__qualname__, print_of_class, tuple(map(_of, settings)), inner
 
