@@ -42,9 +42,11 @@ def has_mode(target: Target) -> str | None:
         return None
     log_prior = model.compile_logp(vars=model.free_RVs, mode=UNCOMPILED_MODE)
     at = model.initial_point()
+    # θ ~ N(0, τ²) at θ = 0 has the log density −D log τ, which has no upper bound
     for moved in (*([v] for v in scales), scales):
         values = [model.rvs_to_values[v].name for v in moved]
         for step, to in ((-MAX_LOG_SCALE, "0"), (MAX_LOG_SCALE, "infinity")):
+            # still rising from e^−100 to e^−200: without end
             near, far = (log_prior(at | {k: at[k] + n * step for k in values}) for n in (1, 2))
             if far - near > 1.0:
                 return (

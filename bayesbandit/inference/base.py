@@ -216,6 +216,7 @@ class Compiled:
         function = self._steps or self._own.function
         if function is None:
             with COMPILE:
+                # PyTensor's storage belongs to one function: each thread gets its own
                 function = self._own.function = self._function.copy(share_memory=False)
                 function.trust_input = self._trusted
         try:

@@ -217,6 +217,7 @@ def mixed_badly(values: np.ndarray) -> str | None:
     S = len(values)
     if S < MIN_DRAWS_TO_JUDGE:
         return None
+    # split R̂: a chain that has not settled has halves that differ
     ess, rhat = _worst(values[: S - S % 2].reshape(2, S // 2, -1))
     if ess < MIN_ESS_SHARE * S:
         return f"the effective sample size of a mean reward is {ess:.0f} of {S} draws"
@@ -238,6 +239,7 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
     if flat.shape[-1] == 0 or flat.shape[1] < 4:  # the least that they are defined for
         return math.nan, math.nan
     kwargs = {"chain_axis": 0, "draw_axis": 1}
+    # of ranks, and of the 5 % and 95 % quantiles: the smaller of the two, as the paper advises
     tails = {"bulk": None, "tail": (0.05, 0.95)}
     ess = [array_stats.ess(flat, method=m, prob=p, **kwargs).min() for m, p in tails.items()]
     rhat = array_stats.rhat(flat, **kwargs).max() if len(flat) > 1 else math.nan

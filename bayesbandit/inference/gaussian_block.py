@@ -56,11 +56,14 @@ class GaussianBlock:
         self.n_features = density.n_features
         self.n_arms = density.n_arms
         seeds = dict.fromkeys(block.values(), 1.0)
+        # one walk for all terms and the mean: degree 2 at most makes θ Gaussian, degree 1 the
+        # mean affine
         degrees = Degrees([t.graph for t in density.terms] + [density.mean], seeds)
         for term in density.terms:
             if why := degrees.fault(term.graph):
                 raise self.refusal(f"{term.label}: {why}")
         self.not_affine = degrees.fault(density.mean, most=1)
+        # z: one θ, in a row. Z: several at once, as the compiled functions take them
         self._z = pt.tensor("z", shape=(self.dim,))
         self._Z = pt.tensor("Z", shape=(None, self.dim))
         self._parts = {v: self._z[self.slices[k]].reshape(v.type.shape) for k, v in block.items()}
@@ -111,6 +114,7 @@ class GaussianBlock:
         then costs O(D), not O(D²)."""
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
+        # log p(r | m) as a function of m: with m = Aθ + b its Hessian in θ is A' diag(∂²/∂m²) A
         cut = total([term.given_mean for term in self.density.terms if term.on_data])
         if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
@@ -142,6 +146,8 @@ class GaussianBlock:
             return None
         corners = np.vstack([np.zeros(d), np.eye(d)])
         maps = []
+        # mean = A(x) θ + b(x) with A and b affine in x: A at 0 and at each unit vector tell all
+        # of it
         for k in range(K):
             A, b = self._linear_map(self.data(corners, arm=np.full(d + 1, k)))
             if not (np.isfinite(A).all() and np.isfinite(b).all()):
@@ -189,6 +195,7 @@ class GaussianBlock:
         m = self.density.given_mean
         cut = self.through_mean
         assert cut is not None
+        # each row has its own m, so that the Hessian in m is diagonal: the gradient of Σ slopes
         slope = gradient(cut, m)
         inputs = [m, *self.given, *self.density.inputs.values()]
         return Compiled(inputs, [slope, gradient(slope.sum(), m), cut])
@@ -203,6 +210,7 @@ class GaussianBlock:
         """Return Λ (D, D) and η (D,) of the likelihood of rows; without rows, of the prior."""
         # (8): the gradient is η − Λθ
         slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
+        # symmetric, as a Hessian is, also in its last digits
         return -0.5 * (slopes + slopes.T), shift.copy()
 
     def part(self, Z: Array, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
@@ -235,6 +243,7 @@ class GaussianBlock:
             raise self.not_finite(value)
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        # a row of no precision says nothing; with a slope it would say that m is infinite
         if shift[precision == 0.0].any():
             raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
         # u m − ½ p m² is a normal observation y = u/p of m with precision p
@@ -246,6 +255,7 @@ class GaussianBlock:
 
         Under a flat prior that is an improper posterior, under another one lost digits.
         """
+        # Λ = LL': half = L⁻¹η, and Λ⁻¹η = L'⁻¹ half; η'Λ⁻¹η = ‖half‖²
         L = factor(sound(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.owner(L)

@@ -101,6 +101,7 @@ class Nuts:
         import nutpie
 
         compiled = self._with(data)
+        # each chain begins at a draw of the last posterior, which the new one is close to
         if start is not None and start.shape[-1] == compiled.n_dim:
             compiled = dataclasses.replace(compiled, initial_point_func=_one_of(start))
         if tune is None:
@@ -150,6 +151,7 @@ class Nuts:
             if DATA_NAMES[role] in self.model.named_vars
         }
         with COMPILE:
+            # nutpie compiles for fixed shapes of the variables, whatever the rows are
             if key not in self._compiled:
                 if self.by_row:
                     self._compiled.clear()

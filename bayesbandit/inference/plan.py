@@ -418,6 +418,7 @@ def plan_of_built(
     refusals: of engines that are not tried again. What is found is kept by the digest of the built
     model. So the declaration runs each time, and only the analysis is saved.
     """
+    # equal digests, equal models: what was found, and compiled, serves again
     made = digest(built)
     with COMPILE:
         functions = _built.get(made)
@@ -429,6 +430,7 @@ def plan_of_built(
         kept: Plan | None = None if refusals else functions.plans.get(key)
         if kept is None:
             kept = _first_that_fits(model, built, engine, refusals, functions)
+            # a refusal of these rows says nothing about other ones
             if not refusals and not any(refusal.of_rows for refusal in kept.refusals):
                 functions.plans[key] = kept
         return kept
@@ -447,6 +449,7 @@ def _first_that_fits(
     d = built["x"].get_value(borrow=True).shape[1]
     n_arms = len(built.coords["arm"]) if model.takes_arm else None
     out = {refusal.engine for refusal in refusals}
+    # the fastest first; what refuses is kept, for `explain`
     for engine in candidates(asked):
         if engine.name in out:
             continue

@@ -91,6 +91,8 @@ def check(
     gap = drawn.to_numpy().reshape(CHECK_DRAWS, -1) - mean
     rows: list[dict[str, Any]] = []
     for what, sign in (("level", np.ones_like(mean)), ("slope", np.sign(mean - np.median(mean)))):
+        # E (r − m) s(m) = 0 for any s, since E[r | m] = m: here s = 1, and the sign of m less its
+        # median
         each = (gap * sign).mean(axis=1)
         se = float(each.std() / np.sqrt(len(each)))
         difference = float(each.mean())

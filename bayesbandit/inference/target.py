@@ -83,6 +83,8 @@ class Normal:
         So functions of them have the right moments where they are affine.
         """
         D = len(self.mean)
+        # points and their mirror images have the mean 0; dividing by the root of their covariance
+        # makes that I
         half = np.random.default_rng(0).standard_normal((D, max(NORMAL_POINTS, 2 * D)))
         noise = np.concatenate([half, -half], axis=1)
         root = cholesky(noise @ noise.T / (noise.shape[1] - 1), lower=True)
@@ -259,6 +261,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
     z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
     for _ in range(MAX_NEWTON_STEPS):
         try:
+            # H = LL': the step H⁻¹g, and ‖L⁻¹g‖ its length in posterior sds
             L = Normal(z, curvature(density, z)).cholesky
         except (LinAlgError, ValueError) as error:
             raise RuntimeError(
@@ -269,6 +272,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         step = solve_triangular(L, half, lower=True, trans=1)
         if np.linalg.norm(half) <= MODE_TOLERANCE:
             return Normal(z + step, curvature(density, z + step))
+        # halved until the log density does not fall
         size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)
         if size == 0.0:
             break
@@ -282,6 +286,7 @@ def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.nda
     H = np.empty((len(z), len(z)))
     for j in range(len(z)):
         h = np.zeros(len(z))
+        # ε^⅓ balances the rounding ε/h of a central difference with its error h²
         h[j] = DIFFERENCE_STEP * max(1.0, abs(z[j]))
         up = np.array(density(z + h)[1])
         low = np.array(density(z - h)[1])

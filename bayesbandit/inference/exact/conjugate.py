@@ -89,6 +89,7 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     if v.type.ndim:
         raise refused(f"{label}: not a scalar")
     low, high = ends(v, model.rvs_to_transforms[v])
+    # a variable on (0, 5) is no beta: its log density has log(5 − v)
     if low != 0.0 or high not in (1.0, math.inf):
         raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
     return v, high
@@ -152,6 +153,7 @@ class ConjugateEngine:
         for term in density.terms:
             if why := known.fault(term.graph, most=1):
                 raise refused(f"{term.label}: {why}")
+        # rows are summed in the graph: α, β and c are those of all together
         values = [pt.sum(graph) for graph in graphs]
         slopes = [gradient(v, value) for v in values]
         self._at = OfDraws([*values, *slopes], {name: value}, density.inputs)
@@ -180,6 +182,7 @@ class ConjugateEngine:
         Rows on which a term has another form are refused (`_coefficients`).
         """
         data = self._rows(np.asarray(reward, dtype=np.float64), x, weight)
+        # c, α and β of prior and rows add up, as log densities do
         sums = self._prior + self._sum(data, on_data=True)
         found = self.distribution(sums)
         return replace(found, log_evidence=float(sums[0]) + found.log_volume)
@@ -189,6 +192,7 @@ class ConjugateEngine:
         constant, alpha, beta = sums.tolist()
         if not math.isfinite(constant):
             raise NotFinite(f"the log density of the rows is not finite; got {constant}")
+        # proper if both exponents are above −1: a, b > 0
         found = self._of(alpha, beta)
         if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
             label = self.density.label(self.name)
@@ -276,6 +280,7 @@ class ConjugateEngine:
         tested = TESTED_COUNTS if whole else TESTED_REWARDS
         data = self._random(tested)
         each = [{k: v[[i]] for k, v in data.items()} for i in range(len(tested))]
+        # one row at a time: what each reward adds by itself
         constant, *added = np.array([self._sum(one, on_data=True) for one in each]).T
         possible = np.isfinite(constant)
         support = RewardSupport(binary, whole or binary or not possible[tested == 0.5].any())

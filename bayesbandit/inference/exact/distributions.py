@@ -196,6 +196,7 @@ class Gaussian(ExactDistribution):
         for name, shape in shapes.items():
             its = slice(stop, stop := stop + math.prod(shape))
             if close[its].all():
+                # θ ~ N(m, C): T'θ + b ~ N(T'm + b, T'CT)
                 mean = (self.mean @ T[:, its] + b[its]).reshape(shape)
                 found[name] = described(mean, T[:, its].T @ covariance @ T[:, its])
         return found
@@ -228,6 +229,7 @@ class StudentT(ExactDistribution):
         return np.asarray(stats.gamma.ppf(p, self.shape) / self.scale)
 
     def log_kernel(self, q: np.ndarray) -> np.ndarray:
+        # Gamma(shape, scale) of q times the normal's q^{D/2}
         power = self.shape - 1.0 + 0.5 * len(self.mean)
         return np.asarray(power * np.log(q) - self.scale * q)
 
@@ -255,6 +257,7 @@ class StudentT(ExactDistribution):
         """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are infinite."""
 
         def moment(k: float) -> float:
+            # E q^k = Γ(a + k) / (Γ(a) b^k), infinite from the pole of Γ on
             if self.shape + k <= 0.0:
                 return math.inf
             return float(poch(self.shape, k)) * self.scale**-k  # Γ(a + k) / Γ(a) · b^−k
@@ -277,6 +280,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     than the rounding of its diagonal entry.
     """
     diagonal = np.diag(precision)
+    # a coordinate of which nothing is known has a row of zeros
     if not (diagonal > 0.0).all():
         return int(np.argmin(diagonal))
     scale = np.sqrt(diagonal)
@@ -285,6 +289,8 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     if info:
         return int(info) - 1
     smallest = int(np.argmin(np.diag(L)))
+    # a pivot is 1 − R², R² the share that the coordinates before it explain; rounding of a sum of
+    # D terms may be all of it
     if L[smallest, smallest] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
         return smallest
     return np.asarray(scale[:, None] * L)
@@ -293,6 +299,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
 def differs(values: np.ndarray, closed: np.ndarray) -> str:
     """Return how log densities (S,) differ from their closed form, constants aside; "" where they
     agree to rounding or to 1e-5."""
+    # log densities differ by a constant: by none, once the first is taken off
     gap = (values - values[0]) - (closed - closed[0])
     size = np.abs(closed - closed[0])
     if (np.abs(gap) <= 1e-5 * (1.0 + size) + RELATIVE_TOLERANCE * np.abs(values).max()).all():

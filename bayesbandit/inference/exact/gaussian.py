@@ -83,6 +83,7 @@ class ExactGaussian(GaussianBlock):
         and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
             return self.natural(data, self.scale_at(1.0))
+        # O(n D²) by one product, and no Hessian of n rows
         A, b = self.mean_map(data)
         # as a function of its mean reward m = a'θ + b, a row is u (m − b) − ½ p (m − b)²
         shift, curvature, _ = self.curvature(b, data, self.scale_at(1.0))
@@ -99,6 +100,7 @@ class ExactGaussian(GaussianBlock):
         """
         data = self.data(x, reward, weight, arm)
         precision, shift = self.of_rows(data)
+        # log densities add up: so do Λ and η
         precision = self.prior.precision + precision
         L, _, mean = self.solve(precision, self.prior.shift + shift)
         power, rate, constant = self.scalars(mean, None, data)
@@ -129,12 +131,14 @@ class ExactGaussian(GaussianBlock):
         `known`, to rounding or to 1e-5 posterior sds."""
         # at θ = mean + L'⁻¹z/√q the closed form is the kernel of q, less ½‖z‖²
         z = tried(self.dim)
+        # where the posterior of q is; a shape of .01 has quantiles of 1e-400
         q = np.maximum(known.precisions(TESTED_QUANTILES), LEAST_TESTED)
         root = np.sqrt(q)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta = known.mean + (half / root).T
         at = [self.at(one, data, self.scale_at(p)) for one, p in zip(theta, q, strict=True)]
         slopes = np.array([slope for slope, _ in at]) / q[:, None]
+        # a density of s becomes one of q by |ds/dq|
         values = np.array([value for _, value in at]) + [self.log_jacobian(p) for p in q]
         if not np.isfinite(values[0]):
             raise self.not_finite(values[0])
@@ -142,7 +146,9 @@ class ExactGaussian(GaussianBlock):
             raise self.refusal(why, of_rows=True)
         # the gradient over q should be Λ (mean − θ); L⁻¹ turns what it is off into posterior sds
         off = slopes - (known.mean - theta) @ known.precision
+        # the terms that the gradient is a difference of: their rounding is no fault
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
+        # √q L⁻¹ (gradient) is by how many sds the mode is elsewhere
         sds = root * np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
         close = sds <= 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
         if ((np.abs(off) > RELATIVE_TOLERANCE * size).any(axis=1) & ~close).any():

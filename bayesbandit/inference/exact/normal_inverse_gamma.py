@@ -104,6 +104,7 @@ def check_identity(engine: NormalInverseGamma, data: Data) -> None:
     """
     name = engine.scale_name
     points = np.random.default_rng(0).normal(size=(len(TESTED_PRECISIONS), engine.dim))
+    # the prior on its own, too: its refusal names the variable that is not scaled
     for part in (data, None):
         precision, shift = engine.natural(part, engine.scale_at(1.0))
         power, rate, constant = engine.scalars(np.zeros(engine.dim), part)
@@ -181,6 +182,7 @@ class NormalInverseGamma(ExactGaussian):
         """
         # ∫ over θ leaves q^{h − D/2} e^{−βq}: a gamma of shape h − D/2 + 1
         a = power + 1.0 - self.dim / 2
+        # β is ½ Σ w (r − m)² and more: below this, it is the rounding of r and m
         rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
         b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
         if a <= 0.0 or b <= 0.0:
@@ -212,6 +214,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
 def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
     """Return h, β and c of f(q) = c + h log q − βq, from values at three q far apart."""
     q = FAR_PRECISIONS
+    # q₁ = 2^300: β = (c + h log q₁ − f(q₁)) / q₁ has all its digits, for −βq₁ is nearly all of f
     at = np.array([f(one) for one in q])
     rate = 0.0
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all

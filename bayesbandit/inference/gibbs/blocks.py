@@ -54,6 +54,7 @@ def blocks(model: pm.Model) -> Blocks:
     density = read(rewritten)
     terms = tuple(_as_declared(t, model, auxiliary) for t in density.terms)
     density = replace(density, terms=terms)
+    # a transform tells a positive variable: log for (0, ∞), interval for constant bounds
     between = {k: bounds(model[k], t) for k, t in transforms.items() if t is not None}
     between |= dict.fromkeys(auxiliary, (0.0, np.inf))
     positive = {k: ends for k in density.values if (ends := between.get(k)) is not None}

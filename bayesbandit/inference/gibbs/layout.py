@@ -131,6 +131,8 @@ def centred(dense: Squares[Array], sparse: Squares[csr_array]) -> Array:
 
 def balanced(forms: Array, offset: Array, coef: Array) -> Array:
     """Return about where Σ |coef| (form − offset)² is smallest, (D,): δ = θ − it."""
+    # min_θ Σ |c| (f'θ − o)², (F'CF) θ = F'C o, scaled to a unit diagonal: columns may be in any
+    # unit
     weight = np.abs(coef)
     weight = weight / max(weight.max(initial=0.0), 1e-300)
     G = (forms.T * weight) @ forms
@@ -150,8 +152,10 @@ def grouped(dense: Squares[Array]) -> Rows:
     coef, powers, forms, offset = dense
     n, D = forms.shape
     shape = room(D)
+    # rows of one noise scale have one φ; those of several, such as an arm's each, as many groups
     _, first, which = np.unique(keys(powers), return_index=True, return_inverse=True)
     G = len(first)
+    # a sweep adds up φ_g G_g, G D² / 2 sums, or weighs n rows, n D² / 2 and no statistics of them
     if n > G * D or G == 1:
         groups = np.zeros((G, *shape))
         rest = np.zeros(G)
@@ -190,6 +194,7 @@ def unbounded_scale(
 
         ∫ p dδ ∝ exp(α u − ½ e r u).
     """
+    # a square that counts ever more must be 0, to the digits of its form at the centre
     size = np.abs(centre)
     exact = np.concatenate([
         np.abs(dense.offset) <= NEARLY_EXACT * (np.abs(dense.forms) @ size),
@@ -202,9 +207,13 @@ def unbounded_scale(
         return -1
     offset = np.concatenate([dense.offset, sparse.offset])
     powers = vstack([dense.powers, sparse.powers], format="csr")
+    # towards v → 0 and v → ∞, where no bound is before that
     for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
         rates = (end * powers).maximum(0.0)
+        # a square that cannot be 0, or a monomial that grows, takes the density to 0 there:
+        # exp(−c v^e)
         held = rates.T @ ~exact + (end * pure.powers).maximum(0.0).sum(axis=0)
+        # β u² would do so, too, as a log-normal prior does
         free = (held == 0.0) & (bound == np.inf) & (terms.square == 0.0)
         for p in np.flatnonzero(free & (end * terms.linear > 0.0) & (rates.sum(axis=0) > 0.0)):
             rate = rates[:, [p]].toarray()[:, 0]
@@ -212,9 +221,11 @@ def unbounded_scale(
             if np.ptp(rate[grows]) > 0.0:
                 continue
             forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]
+            # rank by columns of norm 1, whatever the units of contexts
             unit = np.linalg.norm(forms, axis=0)  # of each δ
             unit[unit == 0.0] = 1.0
             # towards the end, α u against ½ e r u
+            # ∫ exp(−½ v^e Σ (f'δ)²) dδ ∝ v^(−e r / 2) on the r directions that the forms span
             enough = 0.5 * rate[grows][0] * np.linalg.matrix_rank(forms / unit)
             diverges = end * terms.linear[p] >= enough
             if diverges and fits_exactly(forms / unit, offset[grows], centre * unit):
@@ -227,6 +238,7 @@ def fits_exactly(forms: Array, offset: Array, centre: Array) -> bool:
 
     forms: with columns of norm 1.
     """
+    # exactly: up to the rounding of n products of θ = centre + δ
     delta = np.linalg.lstsq(forms, offset)[0]
     largest = np.max(np.abs(delta) + np.abs(centre))
     size = np.abs(forms).sum(axis=1) * largest + np.abs(offset)

@@ -50,11 +50,15 @@ def moves(layout: Layout, owner: Array) -> Moves:
     exponents = list[Array]()
     spreads = list[csr_array]()
     for speed in directions(layout.powers, owner):
+        # u → u + s·speed multiplies φ_t by exp(rate_t s), rate = Σ e speed
         rates = np.round(layout.powers @ speed, RATE_DIGITS)
+        # where φ of squares changes by exp(rate s), the forms change by exp(−½ rate s): the
+        # squares stay as they are, and δ moves along
         stretch = stretched(layout, rates[first : first + len(layout.sparse.offset)])
         if stretch is None and np.count_nonzero(speed) == 1:
             continue
         rate, own, spread = stretch or none
+        # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)
         kind[first + own] = -1
         speeds.append(speed)
@@ -85,6 +89,7 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
     powers (T, P): the exponents of all terms.
     """
     term, element, exponent = find(powers)
+    # one of a variable's many elements moves little: they mix by themselves
     few = np.bincount(owner)[owner] <= MAX_ELEMENTS
     enters = np.zeros((powers.shape[0], owner.max(initial=-1) + 1))  # a variable in a term
     enters[term, owner[element]] = 1.0
@@ -92,9 +97,13 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
     np.add.at(shared, element, enters[term])
     shared[np.arange(len(owner)), owner] = 0.0
     for i in np.flatnonzero(few & (np.bincount(element, minlength=len(owner)) > 1)):
+        # v_i alone, with the coefficients whose scale it is
         alone = np.zeros(len(owner))
         alone[i] = 1.0
         yield alone
+        # v_i with all of a variable w: e_i + e_w speed_w = 0 in each term that both enter, so
+        # that these do not change; each term must have one element of w, and each element one
+        # term
         mine = np.zeros(powers.shape[0])
         mine[term[element == i]] = exponent[element == i]
         for v in np.flatnonzero(shared[i] > 1.0):
@@ -111,6 +120,7 @@ def stretched(layout: Layout, rates: Array) -> Stretch | None:
     own = np.flatnonzero(rates)
     if not 2 <= len(own) <= layout.dim or np.ptp(rates[own]) > 0.0 or loses_digits(layout):
         return None
+    # δ + spread'x has the forms F δ + x: F spread' = I, the least such spread
     F = layout.sparse.forms[own].toarray()
     spread = np.linalg.lstsq(F @ F.T, F)[0]
     apart = np.allclose(F @ spread.T, np.eye(len(own)), rtol=0.0, atol=DIRECTION_TOLERANCE)
@@ -124,5 +134,7 @@ def loses_digits(layout: Layout) -> bool:
     """
     dense = layout.dense
     known = np.diff(dense.powers.indptr) == 0
+    # a known noise keeps Σ c o² as large as the squares are, and its rounding hides what a move
+    # changes
     far = np.abs(dense.coef[known]) @ dense.offset[known] ** 2
     return bool(far * FLOAT_EPSILON > NEGLIGIBLE_LOG_DENSITY)

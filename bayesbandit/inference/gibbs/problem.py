@@ -80,6 +80,7 @@ class Problem:
     def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return precision (D, D) and shift (D,) of δ given u."""
         D = self.layout.dim
+        # log p = −½ δ'Aδ + δ'b + …, with A and b from squares: φ f f' and φ o f, added up
         work = kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)
@@ -105,6 +106,7 @@ class Problem:
             reason = "improper: means fit rewards exactly, and nothing keeps the noise from 0"
             raise improper(self.reading.engine, f"{self._label(layout.unbounded)}: {reason}")
         theta, u = self.flat(state)
+        # δ = θ − centre, so that rewards of 1e9 leave the digits of their differences
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
         work = kernel.workspace(layout.terms, D)
         ours = [k for k in names if k in self.reading.rest]
@@ -144,11 +146,15 @@ class Problem:
 
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
+        # e^±u: a scale whose square is beyond floats, or near it
         at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
         lost = abs(self.layout.dense.powers) @ at_limit > 0.0
+        # or a row whose form is rounded by more than an sd of its noise
         lost |= self.layout.rounding(theta, u) > 1.0
         if not lost.any():
             return False
+        # as many rows as their rank can always be fitted; one more, and noise of 0 is what the
+        # data say
         return bool(lost.sum() > np.linalg.matrix_rank(self.layout.dense.forms[lost]))
 
     def _label(self, element: int) -> str:
@@ -169,6 +175,8 @@ class Problem:
         largest = 1.0
         for k in range(points):
             if k:
+                # the first place is the state itself, and others are steps of a tenth from there:
+                # where draws are
                 theta = theta + 0.1 * (1.0 + np.abs(theta)) * rng.standard_normal(theta.shape)
                 u = self.inside(u + 0.3 * rng.standard_normal(u.shape))
             values = self.named(theta, u)
@@ -176,6 +184,8 @@ class Problem:
             [model] = self.reading.log_density(*ordered, *rows)
             check_start(self.reading.engine, model)
             ours = self.layout.log_density(theta, u)
+            # both are log densities of the same θ and v, one with constants: a difference that
+            # moves is another model
             gaps.append(float(model) - ours)
             largest = max(largest, abs(float(model)), abs(ours))
         if not np.ptp(gaps) <= RELATIVE_TOLERANCE * largest:

@@ -72,6 +72,7 @@ class Reading(GaussianBlock):
         graphs = list[tuple[Variable, float]]()
         while left:
             whole, sign = left.pop()
+            # a guard is true at all points that are asked for: what it guards is read
             inside = within_bounds(whole, analytic)
             if inside is whole:
                 graphs.append((whole, sign))
@@ -154,6 +155,7 @@ def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
+    # log N(r | m, κ Π v^e / w) = −½ Σ e u − ½ w/κ exp(−e'u) (m − r)² + a constant
     places = np.array([int(variables.places[k]) for k in noise.powers], np.int64)
     exponents = np.array(list(noise.powers.values()))
     linear = np.zeros(variables.positives)

@@ -31,6 +31,7 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
     """Rewrite a Laplace distribution as a mixture of normals whose variance is exponential."""
     import pymc as pm
 
+    # e^{−|θ−μ|/b} / 2b = ∫ N(θ | μ, t) Exp(t | mean 2b²) dt (Andrews and Mallows)
     mu, b = parameters
     scale = 2.0 * b.astype("float64") ** 2  # 20 is an int8, and its square no longer
     mixing = pm.Exponential.dist(scale=scale, size=size)
@@ -42,6 +43,7 @@ def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[
     whose precision is gamma."""
     import pymc as pm
 
+    # t_ν(θ | μ, σ) = ∫ N(θ | μ, σ²/q) Gamma(q | ν/2, ν/2) dq; of |θ| the same
     nu, *mu, sigma = parameters
     half = 0.5 * pt.as_tensor(nu, dtype="float64")
     normal = pm.Normal if mu else pm.HalfNormal
@@ -86,6 +88,7 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
             continue
         mixture, role = SCALE_MIXTURES[distribution(rv)]
         mixing, given = mixture(list(rv.owner.op.dist_params(rv.owner)), tuple(rv.shape))
+        # the new variable is an input of the graph, under a name that no other has
         helper = f"{name}_{role}"
         while helper in model.named_vars:
             helper += "_"

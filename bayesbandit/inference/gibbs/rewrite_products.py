@@ -58,6 +58,7 @@ class Scales:
         of = [values[k].reshape(-1, *values[k].shape[2:]) for k in self.of]
         for name, tau in zip(self.names, self.compiled(*of), strict=True):
             v = out[name]
+            # z = v / τ; a τ of each draw, for all elements of v
             wide = tau.reshape(*tau.shape, *(1,) * (v.ndim - 1 - tau.ndim))
             out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
         return out
@@ -122,11 +123,13 @@ def _rewrite_one(
         uses = _uses(graph, z, z, positive)
         if not uses or (scale := _common_scale(z, uses)) is None:
             continue
+        # z ~ N(0, s²): τ z ~ N(0, (τ s)²)
         sigma = rv.owner.op.dist_params(rv.owner)[1]
         scaled = rv.type.filter_variable(
             pm.Normal.dist(0.0, scale * sigma, size=tuple(pt.as_tensor_variable(rv).shape))
         )
         v = model_free_rv(scaled, value, None, node.op.name, *node.op.dims)
+        # all products at once, so that z stands nowhere any more
         swaps = [(use.product, use.product.type.filter_variable(use.v)) for use in uses]
         graph.replace_all([*swaps, (z, v)], import_missing=True, reason="product")
         return node.op.name, scale

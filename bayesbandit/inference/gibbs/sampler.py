@@ -78,6 +78,8 @@ def _after(
     The density of both together has no bound where a scale goes to 0 with what it is the scale of:
     few draws are there.
     """
+    # p(u) = ∫ p(δ, u) dδ: the density of the positive variables is bounded where the joint one is
+    # not
     terms, D = problem.layout.terms, problem.layout.dim
     work = kernel.workspace(terms, D)
     none = np.zeros(0, dtype=np.int64)
@@ -91,6 +93,7 @@ def _after(
     fixed = terms, problem.moves, held, work, delta, logs, none
     if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
         return -np.inf
+    # ∫ exp(−½ δ'Λδ + η'δ) dδ ∝ |Λ|^−½ exp(½ η'Λ⁻¹η)
     precision, shift = problem.natural(held.u)
     L = factor(precision)
     if isinstance(L, int):  # singular to rounding
@@ -160,6 +163,8 @@ class Gibbs(Reading):
                 values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
                 kept.append(values)
                 last.append(state)
+            # rows that come may have another form than the model's own: the test costs a log
+            # density, at n = 1, 2, 4, …
             if not tested <= n < 2 * tested:  # again when rows have doubled
                 self.check(whole, rows, last[0])
                 tested = n

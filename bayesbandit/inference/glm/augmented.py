@@ -53,6 +53,9 @@ def mixture(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return shape, κ and offset (n,) of rows with η = Aθ + b: a row's likelihood is e^{κψ} E
     exp(−ωψ²/2) with ω ~ PG(shape, 0) and ψ = Aθ + offset."""
+    # (e^ψ)^a / (1 + e^ψ)^b = 2^−b e^{κψ} ∫ e^{−ωψ²/2} PG(ω | b, 0) dω, κ = a − b/2 (Polson, Scott
+    # and Windle 2013, Theorem 1). Negative binomial: a = r, b = r + α, ψ = η − log α. Binomial: a
+    # = r, b = number of trials
     number = family.number
     if family.kind == NEGATIVE_BINOMIAL:
         kappa = 0.5 * weight * (reward - number)
@@ -74,10 +77,13 @@ def observed(
     psi_offset = np.zeros(n)
     if link.family.kind == PROBIT:
         check_counts(weight)
+        # Albert and Chib (1993): a latent z ~ N(η, 1) for each trial has precision 1 whatever it
+        # is, so that X'WX is added up once
         base[:D, :D] -= 0.5 * (A.T * weight) @ A
     else:
         shape, kappa, psi_offset = mixture(link.family, reward, weight, b)
         psi_offset = psi_offset + A @ whole.layout.centre
+        # e^{κψ}: η'κ is the same in every sweep; ω alone is new
         base[:D, P] -= 0.5 * A.T @ kappa
     offset = b + A @ whole.layout.centre
     A = np.ascontiguousarray(A)
@@ -139,6 +145,7 @@ def check_proper(apart: Blocks, block: GaussianBlock) -> None:
     for term in apart.density.terms:
         if term.label.endswith(("~ Flat", "~ HalfFlat")):
             raise refuse(ENGINE, f"{term.label}: improper")
+    # one value of the scales is enough: a prior that is proper given one is so given any
     middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.positive.items()}
     values = [np.full(v.type.shape, middle[str(v.name)]) for v in block.given]
     precision, _ = block.natural(None, values)

@@ -110,12 +110,15 @@ class Link:
         node, core = predictor(self.density, engine)
         value: Variable = pt.tensor("eta", shape=(None,))
         on_data = [term for term in self.density.terms if term.on_data]
+        # mean and likelihood must be functions of the same node, and of nothing else of θ
         graphs = [node, self.density.mean, *(term.graph for term in on_data)]
         at, mean, *likely = clone_replace(graphs, {core: value}, rebuild_strict=False)
         self._check_graph("'mean_reward'", mean, value, data=set())
         for term, graph in zip(on_data, likely, strict=True):
             self._check_graph(term.label, graph, value, data={"reward", "weight"})
+        # log p(r | η) times w: a power of the likelihood, as `weight * logp` declares
         self.weighted = "weight" in depends_on(likely, self.density.inputs)
+        # the node is affine in its core: values at 0 and 1 tell η = (high − low) core + low
         low, high = Compiled([value], [at])(np.array([0.0, 1.0]))[0].tolist()
         compiled = (
             Compiled([value], [mean]),
@@ -143,6 +146,7 @@ class Link:
         if why := rows.mixed(graph) if data else rows.apart(graph):
             raise refuse(self.engine, f"{label}: rows are not apart: {why}")
         weight = {v for role, v in inputs.items() if role == "weight"}
+        # analytic in η and w; each reward is tested by itself, for counts are no continuum
         analytic = Analytic([graph], dict.fromkeys([value, *weight], 1.0), weight)
         if why := analytic.fault(graph, most=1):
             raise refuse(self.engine, f"{label}: {why}")
@@ -189,6 +193,7 @@ class Link:
         absolute: float = 0.0,
     ) -> None:
         """Refuse rows whose log likelihoods do not differ between η and 0 as the family's do."""
+        # log p(r | η) − log p(r | 0): constants in r alone cancel
         at = (eta, np.zeros(len(eta)))
         ours = [self.family.total(value, reward, weight) for value in at]
         model = [self.cut.log_p(value, reward, weight) for value in at]
@@ -204,9 +209,11 @@ def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
     constant, that of the model."""
     for sign in (1.0, -1.0):
         mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
+        # the mean at η = 0 tells the shift, and where it ends up tells how many trials there are
         level, most = mirrored.means(np.array([0.0, LARGE_ETA])).tolist()
         trials = float(np.round(np.clip(most, 1.0, None)))
         for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
+            # g(mean at 0) is what η has been moved by
             moved = mirrored.moved(float(family.linked(np.array(level))))
             eta = np.linspace(*family.ends, LINK_POINTS)
             with np.errstate(all="ignore"):
@@ -242,6 +249,7 @@ def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
     behind = [density.mean]
     while behind:
         v = behind.pop()
+        # walk down from the mean to the first nodes that are affine in θ
         if 0 < degrees.of(v) <= 1:
             node = below(v, MULTIPLICATIVE)
             affine[below(node, MULTIPLICATIVE | ADDITIVE)] = node

@@ -40,6 +40,7 @@ class Regression(Link):
         super().__init__(density, engine)
         self.block = ExactGaussian(working(self), engine)
         prior = self.block.distribution(self.block.prior)  # refused where it is improper
+        # prior N(m, Λ⁻¹), Λ = LL': R = L'⁻¹ has RR' = Λ⁻¹, and θ = m + Rφ the prior
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
@@ -48,8 +49,10 @@ class Regression(Link):
         m, R = self.whitening
         reward = data[1]
         power = self.weights(data)
+        # η = A (m + Rφ) + b = (A R) φ + (A m + b)
         theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)
         _, v = self.family.pseudo_rows(A @ theta + b, reward, power)
+        # −∂² log p at the mode: Λ of the prior and A'VA, V the curvatures of log p(r | η)
         precision = self.block.prior.precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         return Gaussian(theta, precision, L, np.nan)
@@ -130,9 +133,13 @@ def mode(
         for _ in range(MAX_NEWTON_STEPS):
             eta = z @ phi + offset
             y, v = family.pseudo_rows(eta, reward, power)
+            # y − η = (∂ log p / ∂η) / v: working observations; Newton's step (I + Z'VZ)⁻¹
+            # gradient
             gradient = z.T @ (v * (y - eta)) - phi
             step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
+            # g'H⁻¹g: the squared length of the step in sds of the posterior
             size = float(gradient @ step)
+            # a strictly concave function rises along some part of each Newton step
             tries = (phi + 0.5**k * step for k in range(MAX_HALVINGS))
             least = height - RELATIVE_ROUNDING * abs(height)
             better = next((phi for phi in tries if log_density(phi) >= least), None)

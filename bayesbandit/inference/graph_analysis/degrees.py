@@ -88,6 +88,7 @@ class Degrees(Walk[float]):
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
         """Return an upper bound of the degree; ∞ if none is known."""
+        # what no seed enters is a constant, whatever the operation is: of degree 0
         if max(given, default=0) == 0:
             return [0.0] * len(node.outputs)
         outcome = self.rule(node, given)
@@ -121,10 +122,13 @@ class Degrees(Walk[float]):
                 return max(given)
             case "take":
                 return given[0] if max(given[1:], default=0) == 0 else "index"
+            # x with some elements replaced, or added to, by y
             case "put":
                 return max(given[:2]) if max(given[2:], default=0) == 0 else "index"
+            # deg(fg) = deg f + deg g; sums, moves and indices keep the largest degree
             case "product":
                 return sum(given)
+            # A⁻¹b is linear in b, and rational in A
             case "solve":
                 return given[1] if given[0] == 0 else "inverse"
             case "cumulation":
@@ -175,6 +179,8 @@ class Degrees(Walk[float]):
         k = self.of(output)
         if k <= most:
             return None
+        # in the order of computation: the first fault is what a reader of the declaration sees
+        # first
         behind = self._behind(output)
         if k < math.inf:  # what raises the degree of the first node that is above `most`
             first = next(node for node in behind if self.of(node.outputs[0]) > most)
@@ -256,6 +262,8 @@ class Analytic(Degrees):
         super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
+        # positivity goes along with the walk: a root or a logarithm of what is positive has one
+        # branch
         if keeps_positive(node, self.positive) or self._is_rest_of_bound(node):
             self.positive.update(node.outputs)
         return super().visit(node, given)
@@ -298,6 +306,7 @@ class Analytic(Degrees):
         v = bare(node.inputs[0])
         function = elementwise_name(node.outputs[0])
         name = elementwise_name(v)
+        # log(1 + t²) is analytic on all of ℝ, for its argument stays above 1
         even = name == "Sqr" or (name == "Pow" and (exponent(v.owner) or 0.5) % 2 == 0)
         if function == "Log1p" and even:
             return True
@@ -332,6 +341,7 @@ class Analytic(Degrees):
             if limit is None:
                 continue
             if math.isinf(limit):
+                # log t = −∞ only at t = 0, which is outside the support: false throughout
                 log = elementwise_name(inside) == "Log"
                 if (log and self._has_one_sign(inside.owner.inputs[0])) or self._is_sum(inside):
                     return True

@@ -188,6 +188,7 @@ def _read(model: pm.Model) -> Density:
         v.name: pt.TensorType(v.type.dtype, shapes[v.name])(v.name) for v in free
     }
     variables = [*free, *model.observed_RVs]
+    # element by element, in the variables' own space: no Jacobian, and no sum over rows yet
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
     raw = floating(raw)
@@ -204,6 +205,7 @@ def _read(model: pm.Model) -> Density:
     graphs = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
+    # twice the same graphs: with the mean reward as it is, and with m in its place
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
     cut = clone_replace(graphs, {v: like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(list(whole))

@@ -37,6 +37,8 @@ SUM_OUT = (
 
 def check_mean(built: pm.Model, asked: str) -> None:
     """Raise `NotThisEngine`, for every engine, if the mean reward depends on rewards or weights."""
+    # a seed of degree 1 tells whether its value enters; its length alone, as in
+    # zeros_like(reward), does not count
     [mean] = lowered([built["mean_reward"]])
     fixed = dict.fromkeys(built.free_RVs, 0.0)  # whatever their priors are made of
     why = [
@@ -83,6 +85,7 @@ def on_own_rows(engine: ClosedForm, density: Density, name: str) -> None:
     n = len(own["x"])
     if not n:
         return
+    # rewards that have logarithms, and contexts that may be exposures or sds
     other = own | positive(density, n)
     try:
         try:

@@ -38,6 +38,7 @@ class FeatureMap:
 
         Of a model over arms, without `arm`, (n, K, D) and (n, K).
         """
+        # Σ_j x_j C_j θ + a'θ + x'c + e: features A(x) = x C + a, and an offset b(x) = x'c + e
         if self.C.ndim == 2:
             return x if self.is_identity else x @ self.C + self.a, x @ self.c + self.e
         if arm is None:
@@ -52,5 +53,6 @@ class FeatureMap:
 
     def of(self, m: np.ndarray, W: np.ndarray) -> FeatureMap:
         """Return the map with φ in the place of θ = m + Wφ."""
+        # A (m + Wφ) + b = (A W) φ + (A m + b)
         C, a = self.C, self.a
         return FeatureMap(C @ W, a @ W, C @ m + self.c, a @ m + self.e)

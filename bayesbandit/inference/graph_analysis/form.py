@@ -86,6 +86,7 @@ class Squares[Matrix](NamedTuple):
 
 def gaps(squares: Squares[csr_array], z: Array) -> tuple[Array, Array]:
     """Return the forms a'z − o (N,) at z (D,), and the rounding of their squares."""
+    # g = a'z − o; its rounding b makes one of 2 |g| b + b² in g², at most twice what is returned
     gap = squares.forms @ z - squares.offset
     blur = FORM_ROUNDING * (abs(squares.forms) @ np.abs(z) + np.abs(squares.offset))
     return gap, blur**2 + blur * np.abs(gap)
@@ -111,6 +112,8 @@ class Form(NamedTuple):
         """Return the value at reals z (D,) and logarithms u (P,), and the size of what it is a sum
         of, with the rounding of squares that are nearly 0."""
         gap, blur = gaps(self.squares, z)
+        # f(z, u) = Σ c exp(e'u) (a'z − o)² + Σ α u + Σ β u², and the sum of absolute terms: what
+        # is left of them by cancelling has the rounding of their size
         by = self.squares.factors(u)
         terms = [by * gap**2, self.linear * u, self.square * u**2]
         size = sum(np.abs(v).sum() for v in terms) + np.abs(by) @ blur / RELATIVE_TOLERANCE
@@ -119,8 +122,12 @@ class Form(NamedTuple):
     def about(self, base: Array) -> Form:
         """Return the form as a function of u, of one that is a function of u − base."""
         squares, linear, square = self
+        # with t = u − base: c exp(e't) = (c exp(−e'base)) exp(e'u), α t + β t² = (α − 2 β base) u
+        # + β u² + a constant
         coef = squares.factors(-base)
         monomial = np.diff(squares.forms.indptr) == 0
+        # monomials of several terms may cancel, as in a prior that a potential takes off: to 12
+        # digits they do so exactly
         coef = np.where(monomial, rounded(coef, COEFFICIENT_DIGITS), coef)
         return Form(squares._replace(coef=coef), linear - 2.0 * square * base, square)
 
@@ -168,6 +175,7 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
     if name in ("Join", "MakeVector"):
         arrays = [v for v in node.inputs if name == "MakeVector" or v.type.ndim]  # no axis
         return [part for v in arrays for part in summands(v, sign)]
+    # Σ (f + k) = Σ f + a constant, and Σ c f = c Σ f: constants do not count in a log density
     varying = []  # what is not a number
     if name in ("Add", "Sub"):
         varying = [part for part in terms(graph, sign) if not is_finite(part[0])]
@@ -229,6 +237,7 @@ class Part:
         self.graph = graph
         self.sign = sign
         self.inputs = inputs
+        # variables that do not enter need no points: most terms are of two or three
         behind = set(ancestors([graph]))
         self.unknown = {k: v for k, v in unknown.items() if v in behind}
         by_row = any(None in v.type.shape for v in self.unknown.values())
@@ -241,6 +250,7 @@ class Part:
 
         It is read once where it is `fixed`.
         """
+        # a prior is the same on all rows: it is read once
         if self._form is not None:
             return self._form
         if not self._smaller:
@@ -248,6 +258,7 @@ class Part:
                 form = Reader(self, rows, variables).read()
             except RowsTogether:
                 raise
+            # a sum may have no form of a few squares where each of its terms has one
             except NoForm:
                 graphs = added(self.graph, self.sign)
                 self._smaller = parts(graphs, self.unknown, self.inputs)
@@ -262,6 +273,7 @@ class Part:
 
     @cached_property
     def _compiled(self) -> Compiled:
+        # one axis in front, for all the points at which the numbers are asked for at once
         many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
         graphs = vectorize_graph([self.graph], many) if many else [self.graph]
         return Compiled([*many.values(), *self.inputs], list(graphs))
@@ -330,12 +342,15 @@ class Reader:
         self.base = np.zeros(variables.positives)
         for k in self.positive:
             low, high = variables.between[k]
+            # a point inside the bounds; random, so that two different powers have different
+            # values there
             middle = 0.5 * (low + high) if high < math.inf else low + 1.0
             self.base[self.places[k]] = math.log(middle) + self.rng.uniform(-0.05, 0.05)
         self.zero = np.zeros(variables.reals)
         self.still = np.zeros(variables.positives)
         self.numbers = 1
         self.steps = self.zero + 1.0
+        # the first call tells how many numbers the graph is a sum of
         [self.at_zero] = self.values(self.zero, self.still)
         self.numbers = self.at_zero.size
         if not np.isfinite(self.at_zero).all():
@@ -346,6 +361,7 @@ class Reader:
         z, u = np.atleast_2d(z), np.atleast_2d(self.base + t)
         S = max(len(z), len(u))
         given = []
+        # 240 MB of float64
         if S * self.numbers > MAX_NUMBERS:
             raise NoForm("too many numbers in one term")
         for k, where in self.places.items():
@@ -402,6 +418,7 @@ class Reader:
         slots = []
         for name in names:
             where = self.places[name].ravel()
+            # a number, such as a noise scale, may enter every term: all move together
             if where.size == 1:
                 slots.append(Slot(name, np.repeat(where, self.numbers)))
                 continue
@@ -412,7 +429,11 @@ class Reader:
                 continue
             if where.size * self.numbers > MAX_NUMBERS:
                 raise NoForm("too many numbers in one term")
+            # which numbers change with the element, by moving it alone; what does not depend on
+            # it is bit for bit the same
             depends = np.array([(after(i) != before).any(axis=0) for i in where])
+            # elementwise, as θ_j in its own prior: one move of all elements tells all numbers
+            # apart
             if (depends.sum(axis=0) <= 1).all():
                 depends = np.where(depends, where[:, None], -1).max(axis=0, keepdims=True)
                 slots.append(Slot(name, depends[0]))
@@ -436,19 +457,27 @@ class Reader:
         found = [(none.astype(np.int64), np.zeros((R, 0)), none, none)]
         if not R:
             return found[0]
+        # f = ½ z'Hz + g'z + f(0), of each number. LDL': H = Σ_k d_k a_k a_k', so that squares ½
+        # d_k (a_k'z)² are taken off one pivot after the other, and what is left of H has a rank
+        # less each time
         bend = self._bends()
         slope = self._slopes(bend)
         left = bend.copy()
         done = list[tuple[Array, Array]]()
         while (live := np.abs(left) > RANK_TOLERANCE * np.abs(bend)).any() and len(done) <= R:
+            # the coordinate that is in most numbers, so that one column serves them all
             p = int(live.sum(axis=1).argmax())
+            # column p of H, less that of the squares that are already found
             column = self._column(p, bend)
             for a, top in done:
                 column -= a * (a[p] * top)
+            # a_k = column / d_k, which has 1 at p
             pivot = np.where(live[p], left[p], np.inf)
             a = np.where(live, column, 0.0) / pivot
             top = np.where(live[p], left[p], 0.0)
             a[p] = live[p]
+            # d a (a'z − o) has the slope −d o at z = 0 along p, so o = −g_p / d; the square's
+            # slope there is taken off g
             offset = -slope[p] / pivot
             slope = slope + a * (top * offset)
             left = left - a**2 * top
@@ -456,6 +485,7 @@ class Reader:
             done.append((a, top))
             mine = np.flatnonzero(live[p])
             found.append((mine, a[:, mine], 0.5 * top[mine], offset[mine]))
+        # what is left of g must be 0: else z enters linearly, beside no square
         size = np.abs(bend) * np.array([slot.of(self.steps) for slot in self.real])
         if (np.abs(slope) > RELATIVE_TOLERANCE * size).any():
             raise NoForm(f"{self._names(self.real)} enters, but not squared")
@@ -464,17 +494,22 @@ class Reader:
 
     def _bends(self) -> Array:
         """Return the second derivatives (R, E) by the real of each slot, from values far out."""
+        # (f(h) + f(−h) − 2 f(0)) / h² is exact for a quadratic; at h = 2^300 all that is not
+        # squared is less than rounding, and powers of two divide without any
         far = [slot.moved(self.zero, sign * FAR_POINT) for slot in self.real for sign in (1, -1)]
         values = self.values(np.array(far), self.still).reshape(-1, 2, self.numbers)
         if not np.isfinite(values).all():
             raise NoForm("not finite on these rows")
         bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR_POINT**2
+        # c (a − a)² of two rows that are equal is rounding squared, and no square
         lost = FORM_ROUNDING**2 * np.abs(bend).max(axis=1, keepdims=True)
         bend[np.abs(bend) <= lost] = 0.0  # the difference of two equal rows
         return bend
 
     def _slopes(self, bend: Array) -> Array:
         """Return slopes (R, E) at z = 0, by steps of the size of a square's offset or sd."""
+        # a step of the size of √(2 |f(0)| / H): there the linear part, g h, is as large as the
+        # rest of f, and loses no digits
         root = np.sqrt(np.where(bend != 0.0, np.abs(bend), np.inf))
         moves = []
         for slot, one in zip(
@@ -484,6 +519,7 @@ class Reader:
             np.maximum.at(size, slot.owner[slot.depends], one[slot.depends])
             self.steps = np.where(size > 0.0, size, self.steps)
             moves += [slot.moved(self.zero, self.steps), slot.moved(self.zero, -self.steps)]
+        # (f(h) − f(−h)) / 2h = g for a quadratic: the even part cancels
         values = self.values(np.array(moves), self.still).reshape(len(self.real), 2, self.numbers)
         by = np.array([np.where(slot.depends, slot.of(self.steps), 1.0) for slot in self.real])
         return (values[:, 0] - values[:, 1]) / (2.0 * by)
@@ -491,6 +527,8 @@ class Reader:
     def _column(self, p: int, bend: Array) -> Array:
         """Return the second derivatives (R, E) by all reals and that of slot p, from values where
         the squares of both are of one size."""
+        # H_rp = (f(h_r + h_p) − ½ H_rr h_r² − ½ H_pp h_p²) / (h_r h_p); steps by which both
+        # squares are of one size, so that the product is no rounding beside either
         size = np.sqrt(np.abs(bend).max(axis=1))
         h = FAR_POINT / np.where(size > 0.0, size, 1.0)
         out = bend.copy()
@@ -510,11 +548,14 @@ class Reader:
         if not of.size or not Q:
             return np.zeros((Q, of.size))
         tried = 2.0 * self.rng.uniform(size=self.still.size)
+        # φ(t) / φ(0) = exp(e't): e_q = ½ log of the ratio at t_q = 2, and the random t must
+        # confirm the sum of all
         t = np.array([self.still, *(slot.moved(self.still, 2.0) for slot in self.scale), tried])
         with np.errstate(all="ignore"):
             values = self.values(far, t)[:, of]
             log = np.log(values[1:] / values[0])
             depends = np.array([slot.depends[of] for slot in self.scale])
+            # declared powers are ½, 1, 2 …: without their rounding, equal ones are equal
             e = quartered(np.where(depends, 0.5 * log[:-1], 0.0), 1e-9)
             gap = log[-1] - self.placed(self.scale, e, of, tried.size) @ tried
         if not (np.abs(gap) <= RELATIVE_TOLERANCE).all():
@@ -527,14 +568,17 @@ class Reader:
         """Return the form of numbers with such squares, as a function of t."""
         linear, square = np.zeros((2, self.still.size))
         found = []
+        # at the squares' mode they are 0, or as small as they get, and what is left is of u alone
         gap, blur = gaps(squares, mode)
         for q, slot in enumerate(self.scale):
             t = np.array([slot.moved(self.still, step) for step in LOG_SCALE_GRID])
             y = self.values(mode, t).copy()
             with np.errstate(all="ignore"):
                 by = np.array([squares.factors(one) for one in t])
+                # the squares that do not vanish there are taken off
                 np.subtract.at(y.T, of, (by * gap**2).T)
                 point, which = np.nonzero(np.abs(by) * blur > LOGARITHM_ROUNDING)
+            # where a square is large its rounding hides the logarithms: these points are left out
             y[point, of[which]] = np.nan
             mine = np.flatnonzero(slot.depends)
             fine = np.isfinite(y[:, mine]).all(axis=1)
@@ -546,6 +590,8 @@ class Reader:
                 np.add.at(linear, slot.owner[mine[which]], alpha)
                 np.add.at(square, slot.owner[mine[which]], beta)
                 found += [(q, c, power, mine[which]) for c, power in powers]
+        # b / (s τ²): one power along s and one along τ, with the same value at the base, are one
+        # monomial
         pure, coef, exponents = joined(found, len(self.scale))
         placed = self.placed(self.scale, exponents, pure, self.still.size)
         none = csr_array((len(coef), mode.size))
@@ -555,6 +601,8 @@ class Reader:
 
     def check(self, form: Form, mode: Array) -> None:
         """Raise an error unless the numbers are the form's at random points, up to a constant."""
+        # two points at the mode and two at steps from it, each at another random t: 4 numbers
+        # that must agree up to one constant
         z = mode + self.steps * np.array([[0.0], [0.0], [1.0], [1.0]]) * self.rng.normal(
             size=(4, mode.size)
         )
@@ -577,6 +625,7 @@ def least(forms: csr_array, offset: Array, weight: Array) -> Array:
     z = np.zeros(forms.shape[1])
     if not offset.any():
         return z
+    # min Σ w (a'z − o)²: F'WF z = F'Wo, pulled to 0 by next to nothing where F'WF is singular
     left = forms.T @ diags_array(weight)
     precision = left @ forms
     own = precision.diagonal()
@@ -611,6 +660,8 @@ def alike(y: Array) -> Iterator[tuple[Array, Array]]:
     """Yield columns of y (T, m), and which are equal to them but for a constant and rounding."""
     if not y.size:
         return
+    # less the number at the smallest value: rewards' terms differ by constants, and are split
+    # once for all
     gap = y - y[np.abs(y).max(axis=1).argmin()]
     digits = 10.0 ** (10 - np.ceil(np.log10(np.abs(gap) + 1e-3)))
     near = np.round(gap * digits) / digits
@@ -630,12 +681,15 @@ def split(u: Array, y: Array, near: Array) -> tuple[float, float, list[tuple[flo
     ends = list[float]()
     for far in (np.flatnonzero(u <= -FAR_OUT)[:2], np.flatnonzero(u >= FAR_OUT)[:-3:-1]):
         if far.size == 2 and y[far].all() and np.ptp(np.sign(y[far])) == 0.0:
+            # far out c e^{eu} is all: the slope of log |y| is e
             e = np.diff(np.log(np.abs(y[far]))) / np.diff(u[far])
             if e[0] * np.sign(u[far[0]]) > SMALLEST_POWER:
                 ends.append(float(quartered(e, 1e-6)[0]))
     half = [0.5 * e for e in ends]
     for powers, degree in product((ends, ends + half, [*ends, *near.tolist()]), (1, 2)):
         exponents = list(dict.fromkeys(e for e in powers if e))
+        # least squares on the columns 1, u, (u²,) and e^{eu}: numbers that have the form are
+        # fitted to rounding, others are not
         w = fitted(y, np.hstack([np.vander(u, degree + 1, True), np.exp(np.outer(u, exponents))]))
         if w is not None:
             alpha = float(quartered(w[1], 1e-11))
@@ -649,6 +703,7 @@ def fitted(y: Array, X: Array) -> Array | None:
     y."""
     if len(y) <= X.shape[1]:  # any numbers would fit
         return None
+    # relative to y, whose values run over hundreds of orders of magnitude
     weight = 1.0 / (1.0 + np.abs(y))
     X = X * weight[:, None]
     size = np.abs(X).max(axis=0)

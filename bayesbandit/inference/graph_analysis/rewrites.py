@@ -152,6 +152,8 @@ def by_rows(
     assert scalar is not None
     spread_out = []
     for term, graph in zip(terms, shared, strict=True):
+        # where one mean for all rows becomes an array of length 1 it gets an m of each row
+        # instead
         spread = [v for v in ancestors([graph]) if _expands(v) and scalar in ancestors([v])]
         each = vectorize_graph([v.owner.inputs[0] for v in spread], {scalar: m}) if spread else []
         new = clone_replace(graph, dict(zip(spread, each, strict=True)), rebuild_strict=False)

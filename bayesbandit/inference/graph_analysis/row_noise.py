@@ -65,6 +65,8 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
     if not vectors or any(v.type.ndim for v in given):
         return nothing
+    # a clipped reward is not analytic in the reward, but the density is in what is clipped: it
+    # gets values of its own
     fresh = {v: v.type.clone(dtype="float64")() for v in computed}
     above_zero = Analytic(computed, dict.fromkeys(rows, 1.0), ()).positive
     positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
@@ -78,6 +80,7 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     x, reward, _, arm = random_rows(density, seed=0)
     of_role = {"x": x, "reward": reward, "arm": arm}  # for their lengths alone
     lengths = {v: of_role[role] for role, v in density.inputs.items() if role in of_role}
+    # −½ p (m − c)² has the slope p (c − m) and the curvature −p: at m = 0, c = slope / p
     slope = gradient(graph, m)
     curvature = gradient(slope.sum(), m)
     function = Compiled([m, *given, *free, *lengths], [slope, -curvature, graph])
@@ -92,6 +95,7 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     n = len(x)
     zero = np.zeros(n)
     ones = np.ones(len(given))
+    # v at which what is read at 1 and 2 must hold
     scales = np.exp(rng.normal(size=len(given)))
 
     def random() -> Point:

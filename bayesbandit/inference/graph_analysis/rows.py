@@ -72,6 +72,7 @@ DATA_ROW = Reach(ALONG, 0)
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Interpret Alloc: a value repeated to given lengths, one of which may be the number of
     rows."""
+    # at most one length may be that of the rows: an array (n, n) pairs rows
     value, *lengths = reach
     lead = len(lengths) - node.inputs[0].type.ndim
     at = [i for i, r in enumerate(lengths) if r.kind != CONSTANT]
@@ -99,6 +100,7 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     source = node.inputs[0].type.shape[array.axis + 1 :]
     if shape.kind != CONSTANT or not isinstance(node.inputs[1], Constant):
         return None
+    # (−1, k, …): −1 takes what is left, which is n if the other axes hold as much as before
     sizes = [int(k) for k in node.inputs[1].data]
     known = None not in source and None not in target and sizes[:1] == [-1]
     return Reach(ALONG, 0) if known and np.prod(source) == np.prod(target) else None
@@ -131,14 +133,17 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     if array.kind == ALONG:
         row = array.axis
         if len(indices) <= row or indices[row] == slice(None):
+            # constants pick along other axes, the same for every row
             plain = fixed and (not arrays or len(at) == 1)
             moved = sum(v.type.ndim - 1 for i, v in picked.items() if i < row)
             return Reach(ALONG, row + moved) if plain else None
+        # x[i, k_i] for row i: 0, 1, 2, … along the rows beside an index of each
         picks = list(at) == arrays == [row, row + 1] and at[row].kind == POSITION
         return Reach(ALONG, row) if picks and _one_each(indices, at[row + 1], row) else None
     adjacent = bool(at) and max(at) - min(at) + 1 == len(at)
     if array.kind != CONSTANT or not arrays or not adjacent:
         return None
+    # θ[k_i]: parameters picked by each row's own index, such as its arm
     found = _aligned([picked[i] for i in arrays], [at[i] for i in arrays])
     apart = found is not None and all(r.kind == CONSTANT for i, r in at.items() if i not in arrays)
     return Reach(ALONG, min(at) + found.axis) if found and apart else None
@@ -274,13 +279,16 @@ def _elementwise(node: Apply, given: Given) -> Reach | None:
     if kinds == {ALONG}:
         return _aligned(node.inputs, given)
     if kinds in ({LENGTH}, {SHAPE}, {POSITION}):
+        # n + 1 or n / 2 would tell rows apart by how many there are; n alone is a length
         same = name in ("Cast", "Identity") or (name == "Mul" and set(constants) == {1.0})
         return next(r for r in given if r.kind != CONSTANT) if same and alone else None
     if kinds != {SUM}:
         return None
+    # Σ f + Σ g = Σ (f + g); but 2 + Σ f counts its 2 once, however many batches there are
     if name in ADDITIVE:
         return TOTAL if set(constants) <= {0.0} else None
     last = given[-1].kind == SUM
+    # c Σ f = Σ c f; the product of two sums pairs all rows
     multiple = name == "Mul" or (name == "TrueDiv" and not last) or (name == "Second" and last)
     return TOTAL if multiple and alone else None
 
@@ -290,6 +298,7 @@ def _reduced(reach: Reach, axes: Sequence[int] | None, adds: bool) -> Reach | No
         return TOTAL if adds else None
     if reach.kind != ALONG:
         return None
+    # a sum over the rows adds up over batches; a product, a maximum or a mean does not
     if axes is None or reach.axis in axes:
         return TOTAL if adds else None
     return Reach(ALONG, reach.axis - sum(a < reach.axis for a in axes))
@@ -319,6 +328,7 @@ def _product(node: Apply, given: Given) -> Reach | None:
         return Reach(ALONG, a.axis) if a.axis != inner[0] else None
     if b.kind == ALONG and a.kind == CONSTANT:
         return Reach(ALONG, left - 1 + b.axis - 1) if b.axis != inner[1] else None
+    # Σ_i a_i b_i, over the axis of the rows: a sum; over another axis both would have to be apart
     if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
         return TOTAL
     return TOTAL if {a.kind, b.kind} == {SUM, CONSTANT} else None
@@ -341,6 +351,7 @@ def _aligned(inputs: Sequence[Variable], given: Given) -> Reach | None:
     The axis of the rows must be the same in all arrays that have one, and of length 1 in the
     others.
     """
+    # broadcast together, row i meets row i if all arrays have the rows along one axis
     axes = {r.axis for r in given if r.kind in (ALONG, POSITION)}
     if len(axes) != 1 or any(r.kind not in (ALONG, CONSTANT) for r in given):
         return None

@@ -63,6 +63,7 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
         for derive in (transform.backward, transform.log_jac_det)
     ]
     graphs += backward
+    # of a CustomDist the class is made anew each time; its density tells it apart
     if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
         graphs += model.logp(sum=False)
     dims = sorted((k, tuple(map(str, of))) for k, of in model.named_vars_to_dims.items())
@@ -92,6 +93,8 @@ def _graph(
     shared: graphs that models may share, as those of a transform. There a compiler replaces what
     constants alone determine by its value, and so does the digest.
     """
+    # a node is known by its place in the order: equal graphs, built one after the other, have
+    # equal texts
     at: dict[Variable, Any] = dict(named)
     order = list(toposort(outputs, blockers=list(named)))
     if shared:

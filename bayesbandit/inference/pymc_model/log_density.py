@@ -47,6 +47,7 @@ class LogDensity:
             lengths = (v for v in ancestors(raw) if is_length(v) and walk.of(v).kind == LENGTH)
             of_rows = {v: pt.cast(n, v.type.dtype) for v in lengths}
             graphs = guarded(with_known_lengths(raw, of_rows))
+            # a term that no row enters is of the prior, however it was declared
             adds = {term.name: walk.of(term.graph).kind != CONSTANT for term in density.terms}
             named = dict(zip(adds, graphs, strict=True))
             self.likelihood = {name: g for name, g in named.items() if adds[name]}
@@ -61,6 +62,7 @@ class LogDensity:
         n = len(rows["x"])
         if S * n <= PIECE:
             return self._sum(self._likelihood, draws, rows)
+        # Σ over rows by pieces, where it is proved to be a sum
         at_once = n if self.refused else PIECE  # rows
         total = np.zeros(S)
         for i in range(0, n, at_once):
@@ -74,6 +76,7 @@ class LogDensity:
     def joint(self, draws: Draws, rows: Rows) -> np.ndarray:
         """Return the joint log densities (S,) of the variables and the rewards; −∞ instead of
         NaN."""
+        # the prior does not depend on rows: one is enough for the graph's inputs
         few = rows if self.refused else {role: v[:1] for role, v in rows.items()}
         return self(draws, rows) + self._sum(self._rest, draws, few)
 
@@ -87,6 +90,7 @@ class LogDensity:
         with np.errstate(all="ignore"):  # a density of 0 is no news
             for each in terms(self._values(draws, len(rows["x"])), rows):
                 total += each.reshape(len(each), -1).sum(axis=1)
+        # ∞ − ∞ of a parameter out of its bounds
         total[np.isnan(total)] = -np.inf
         return total
 

@@ -36,6 +36,8 @@ class OfDraws:
         self._types = [v.type.dtype for v in (*variables.values(), *(rows or {}).values())]
         self._ndim = [g.type.ndim for g in graphs]
         with COMPILE:
+            # one axis of S values in front of each variable; rows have none, and are shared by
+            # all
             many = {
                 v: v.type.clone(shape=(None, *v.type.shape))(v.name) for v in variables.values()
             }
@@ -52,6 +54,7 @@ class OfDraws:
         results = self._function(
             *[np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True)]
         )
+        # a graph that no variable enters has no axis of draws
         pairs = zip(results, self._ndim, strict=True)
         return [value if value.ndim > ndim else value[None] for value, ndim in pairs]
 

@@ -57,6 +57,7 @@ class Outcomes:
         rows = {"x": x} if arm is None else {"x": x, "arm": arm}
         S = len(next(iter(draws.values())))
         width = sum(draws[k].size for k in self.names) // max(1, S)
+        # draws at a time, so that intermediate arrays (S, n, D) stay in the cache
         step = max(1, AT_ONCE // max(1, n * width))
         out = np.empty((S, n))
         for s in range(0, S, step):

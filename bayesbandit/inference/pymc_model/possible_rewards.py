@@ -103,6 +103,8 @@ class PossibleRewards:
 
     def _are_possible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
         """Return which rows (n,) have a likelihood at one of the points that are tried."""
+        # a row is possible if one point gives it a likelihood: later points are asked about the
+        # rest alone
         possible = np.zeros(len(rows["reward"]), dtype=bool)
         for points in self._tried(draws):
             if (at := np.flatnonzero(~possible)).size:

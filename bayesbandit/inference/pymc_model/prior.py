@@ -63,6 +63,7 @@ class PriorDraws:
         points = {}
         for name, middle in self.start.items():
             way = drawn.get(name, middle) - middle
+            # start + s (draw − start): a tenth of the way where all of it would overflow
             points[name] = np.concatenate([middle, *(middle + s * way for s in SHARES_TO_DRAW)])
         return points
 

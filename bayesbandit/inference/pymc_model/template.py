@@ -78,6 +78,7 @@ def template(model: Declaration, n_features: int, n_arms: int | None, more: int 
     """Return the model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow,
     and as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
+    # more rows than coefficients of each arm, so that a flat prior leaves a proper posterior
     n = (n_features + 8) * (n_arms or 1) + more
     x = rng.normal(size=(n, n_features))
     reward = rng.integers(0, 2, n).astype(np.float64)
