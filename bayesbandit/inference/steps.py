@@ -60,12 +60,17 @@ def steps(graph: FunctionGraph) -> Call | None:
     if None in calls.values():
         return None
     shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]  # the last ones
-    function = fgraph_to_python(graph, lambda _, node, **__: calls[node])
+    names: dict[Any, str] = {}  # whatever variables are called, as "lambda" or "é"
+
+    def name(thing: Any) -> str:
+        return names.setdefault(thing, f"v{len(names)}")
+
+    function = fgraph_to_python(graph, lambda _, node, **__: calls[node], unique_name=name)
 
     def run(*arguments: np.ndarray) -> Sequence[Any]:
+        values = (v.get_value(borrow=True) for v in shared)
         with np.errstate(all="ignore"):
-            out: Sequence[Any] = function(*arguments, *[v.get_value(borrow=True) for v in shared])
-        return out
+            return function(*arguments, *values) or ()  # it gives None where there are no outputs
 
     return run
 

@@ -71,8 +71,8 @@ class Family:
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
-        # E g⁻¹(η + sd Z) and E g⁻¹(…)²: by Gauss–Hermite nodes, or on a grid where the sd is
-        # large
+        # E g⁻¹(η + sd Z) and its sd: of counts a log-normal's; of probabilities by Gauss–Hermite
+        # nodes, or on a grid of log odds where sd ≥ 1
         mean = np.empty(eta.shape)
         out = np.empty(eta.shape)
         flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
@@ -114,7 +115,7 @@ def _unfold(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     if inner is None:
         return None
     # PyTensor before 3.2 has no immutable graphs
-    graph: FunctionGraph = getattr(inner.fgraph, "unfreeze", lambda: inner.fgraph)()
+    graph: Any = getattr(inner.fgraph, "unfreeze", lambda: inner.fgraph)()
     given = dict(zip(graph.inputs, node.inputs, strict=True))
     if isinstance(node.op, Blockwise):
         return list(vectorize_graph(graph.outputs, replace=given))
