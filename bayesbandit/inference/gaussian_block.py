@@ -6,7 +6,7 @@ The exact engines have all variables in it, Gibbs sampling those that are Gaussi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -86,11 +86,6 @@ class GaussianBlock:
         """Return θ (…, D) by declared variable, each (…, *shape)."""
         shapes = {k: theta.shape[:-1] + self.density.values[k].type.shape for k in self.slices}
         return {k: theta[..., s].reshape(shapes[k]) for k, s in self.slices.items()}
-
-    def stacked(self, draws: Mapping[str, Array]) -> Array:
-        """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
-        parts = [np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.slices.items()]
-        return np.concatenate(parts, axis=1)
 
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""

@@ -1,20 +1,19 @@
 """The operations of a compiled graph, one after the other, as calls of NumPy.
 
 PyTensor's own machine in Python takes several microseconds an operation to store and to check,
-where a few hundred numbers are computed in one. Its `fgraph_to_python` writes a plain function
-instead, of which nothing is kept between two calls, so that threads may share it.
+where a few hundred numbers are computed in one. (Its `fgraph_to_python` would do the same, and
+leaves a file on disk for each function.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.link.utils import fgraph_to_python
 from pytensor.tensor.basic import Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -57,20 +56,31 @@ def steps(graph: FunctionGraph) -> Call | None:
     Shared variables, as the length of a named dimension, have the values of the moment.
     """
     calls = {node: _call(node) for node in graph.toposort()}
-    if None in calls.values():
+    place: dict[Variable, int] = {}
+    constants: list[Any] = []  # by place; None for what is computed
+
+    def at(v: Variable) -> int:
+        if v not in place:
+            place[v] = len(place)
+            constants.append(v.data if isinstance(v, Constant) else None)
+        return place[v]
+
+    for v in graph.inputs:  # shared ones are the last of them
+        at(v)
+    inputs = len(place)
+    shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]
+    plain = [(f, [*map(at, n.inputs)], at(n.outputs[0])) for n, f in calls.items() if f is not None]
+    outputs = [at(v) for v in graph.outputs]
+    if len(plain) < len(calls):
         return None
-    shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]  # the last ones
-    names: dict[Any, str] = {}  # whatever variables are called, as "lambda" or "é"
 
-    def name(thing: Any) -> str:
-        return names.setdefault(thing, f"v{len(names)}")
-
-    function = fgraph_to_python(graph, lambda _, node, **__: calls[node], unique_name=name)
-
-    def run(*arguments: np.ndarray) -> Sequence[Any]:
-        values = (v.get_value(borrow=True) for v in shared)
+    def run(*arguments: np.ndarray) -> list[Any]:
+        values = constants.copy()  # of this call alone, so that threads may share the rest
+        values[:inputs] = *arguments, *[v.get_value(borrow=True) for v in shared]
         with np.errstate(all="ignore"):
-            return function(*arguments, *values) or ()  # it gives None where there are no outputs
+            for call, given, out in plain:
+                values[out] = call(*[values[i] for i in given])
+        return [values[i] for i in outputs]
 
     return run
 
