@@ -132,6 +132,7 @@ class Nuts:
                 check_start(ENGINE, at_start(self.model))
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
         drawn, stats = trace["posterior"], trace["sample_stats"]
+        # all draws are kept, for the next run's chains to begin at
         states = stats["unconstrained_draw"].values
         return SampledDraws(
             {name: drawn[name].values for name in self.names},

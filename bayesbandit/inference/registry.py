@@ -50,6 +50,7 @@ def _conditional(model: pm.Model) -> Gibbs | Augmented | Refusal:
     other = augmented.match(model)
     if not isinstance(other, Refusal):
         return other
+    # of a mean that is a polynomial a second reason, about links, would only mislead
     density = read(model)
     degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
     if degree < math.inf:  # no generalised linear model: its mean is a polynomial

@@ -162,6 +162,7 @@ class Target:
         model = self.model
         point = model.initial_point()
         z = pt.vector("z")
+        # z has the values of all variables in a row, in the order of their declaration
         parts = {}
         stop = 0
         for v in model.free_RVs:

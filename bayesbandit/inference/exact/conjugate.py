@@ -254,6 +254,7 @@ class ConjugateEngine:
             return False
         points = self.family.points
         at = OfDraws([mean], {self.name: self._value}, self.density.inputs)
+        # analytic in v and the rows, and equal at random ones: equal everywhere
         [means] = at({self.name: points}, self._random(TESTED_COUNTS))
         return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
 

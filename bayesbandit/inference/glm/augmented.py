@@ -134,6 +134,7 @@ def worked(reading: Reading) -> Problem:
     n = len(rows["x"])
     x = rows["x"][:1] if n else np.ones((1, reading.density.n_features))
     arm = rows.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
+    # log p of the prior alone, in arrays that have a place for the rows' statistics
     problem = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
     if len(problem.layout.terms.groups) != 1 or problem.layout.dense.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")

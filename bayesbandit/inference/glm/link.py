@@ -289,6 +289,7 @@ def working(link: Link) -> Density:
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
         data["weight"] = np.ones(len(data["x"]))
+    # −½ w (r − η)²: a normal reward of precision w, but for constants
     m = pt.tensor("m", shape=(None,))
     reward, weight = map(pt.as_tensor_variable, (inputs["reward"], inputs["weight"]))
 

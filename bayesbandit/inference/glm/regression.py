@@ -83,6 +83,7 @@ class Linearized(Known):
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
+        # draws of θ are of the normal; the link is applied to each
         eta = self.theta.rewards(self._working(plan), x, size, rng)
         return self.glm.family.mean(eta)
 

@@ -52,13 +52,16 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     op, name = operation(node)
     if isinstance(op, Elemwise):
         name = elementwise_name(node.outputs[0])
+        # positive whatever they are taken of
         if name in ("Exp", "Sigmoid", "Softplus", "Erfc"):
             return True
         if name == "Sub":
+            # 1 − sigmoid(x) = sigmoid(−x)
             one, rest = number(node.inputs[0]), elementwise_name(node.inputs[1])
             return one is not None and one >= 1.0 and rest == "Sigmoid"
         if name == "Pow":
             return sure(node.inputs[0])
+        # max(a, b) ≥ a: one positive argument is enough
         if name == "Maximum":
             return any(map(sure, node.inputs))
         if name == "Cast":
@@ -68,6 +71,7 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     if isinstance(op, CAReduce):
         return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
     if name == "ExtractDiag":
+        # the diagonal of a Cholesky factor
         before = node.inputs[0].owner
         return before is not None and operation(before)[1] == "Cholesky"
     return (name in SHAPE_CHANGES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])

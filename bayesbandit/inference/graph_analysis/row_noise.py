@@ -171,6 +171,7 @@ def random_rows(density: Density, seed: int) -> Data:
     weight = np.exp(rng.normal(size=n))
     arm = rng.integers(0, K, n)
     weight[0] = 1.0
+    # each arm has a row, so that what is of one arm alone is seen
     arm[:K] = np.arange(K)
     return rows["x"], rows["reward"], weight, arm
 

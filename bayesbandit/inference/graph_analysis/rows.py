@@ -369,6 +369,7 @@ def _transposed(op: DimShuffle, reach: Reach) -> Reach | None:
         return NUMBER
     if reach.kind not in (ALONG, POSITION) or reach.axis not in op.new_order:
         return None
+    # axes of length 1 come and go; that of the rows has a new place
     return Reach(ALONG if reach.kind == ALONG else MIXED, list(op.new_order).index(reach.axis))
 
 

@@ -45,6 +45,7 @@ class LogDensity:
             self.refused = next(iter(by_row + mixed), "")
             n = pt.as_tensor(density.inputs["reward"]).shape[0]
             lengths = (v for v in ancestors(raw) if is_length(v) and walk.of(v).kind == LENGTH)
+            # the number of rows is taken from the rewards, which have no axis of draws
             of_rows = {v: pt.cast(n, v.type.dtype) for v in lengths}
             graphs = guarded(with_known_lengths(raw, of_rows))
             # a term that no row enters is of the prior, however it was declared
