@@ -39,6 +39,7 @@ TESTED_PRECISIONS = np.array([0.3, 2.7, 11.0])  # q at which what is read at oth
 # q where βq outweighs h log q, whatever the unit of the rewards, and two where it does not
 FAR_PRECISIONS = np.array([2.0**300, 2.0**-200, 2.0**-250])
 POWER_ROUNDING = 1e-13  # of h, which is often a quarter of a whole number
+ROUNDINGS = 1e-14  # of a log density, relative
 RESIDUAL_ROUNDING = 1e-13  # of the rewards' distances from their means, relative to the rewards
 TESTED_ROWS = 5  # rows on which a density is compared with its closed form, where rows are apart
 
@@ -212,7 +213,10 @@ def match(model: pm.Model) -> NormalInverseGamma:
 
 
 def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
-    """Return h, β and c of f(q) = c + h log q − βq, from values at three q far apart."""
+    """Return h, β and c of f(q) = c + h log q − βq, from values at three q far apart.
+
+    β is 0 where it is lost in rounding.
+    """
     q = FAR_PRECISIONS
     # q₁ = 2^300: β = (c + h log q₁ − f(q₁)) / q₁ has all its digits, for −βq₁ is nearly all of f
     at = np.array([f(one) for one in q])
@@ -223,4 +227,6 @@ def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
         power = float(quartered(power, POWER_ROUNDING * (1.0 + abs(power))))
         constant = at[2] + rate * q[2] - power * math.log(q[2])
         rate = (constant + power * math.log(q[0]) - at[0]) / q[0]
+    if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
+        rate = 0.0
     return power, float(rate), float(constant)
