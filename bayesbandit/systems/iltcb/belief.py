@@ -12,9 +12,8 @@ import numpy as np
 
 from bayesbandit.checks import number, one_of
 from bayesbandit.extend import (
-    Belief,
+    ByDraws,
     Prediction,
-    Rounds,
     Schedule,
     one_thread,
     savable,
@@ -131,25 +130,29 @@ def shares(value: Any, where: str) -> None:
     demand(value.sum() <= 1.0 + 1e-9, f"{where} must have a sum of at most 1")
 
 
-class PolicyBelief(Belief):
+class PolicyBelief(ByDraws):
     """Policies and their weights, which are fitted again at the end of each epoch.
 
     mixture: the policies and their weights; None before the first fit.
+    fitted: how many rounds the mixture was fitted to.
     mu: the minimum probability μ of the epoch.
     """
 
-    n: Array
-
     def __init__(self, spec: PolicyMixture, n_arms: int, n_features: int) -> None:
-        self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
-        self.rounds = Rounds(n_features)
-        self.mixture: Mixture | None = None
-        self.fitted = 0  # how many rounds the mixture was fitted to
-        self.mu = spec.least_probability(0, n_arms, n_features)
+        super().__init__(n_arms, n_features)
+        self.spec = spec
+        self.schedule = Schedule(spec.refit_every)
+        self.fit(0)
 
     def __repr__(self) -> str:
         policies = 0 if self.mixture is None else len(self.mixture.policies)
         return f"PolicyBelief({policies} policies, least probability {self.mu:.3g})"
+
+    def values(self, x: Array) -> Array:
+        """Return the scores of all policies, (n, K, P)."""
+        if self.mixture is None:
+            return np.full((len(x), len(self.n), 1), np.nan)
+        return np.stack([policy.scores(x) for policy in self.mixture.everyone], axis=2)
 
     def predict(self, x: Array) -> Votes:
         all_arms = np.ones(len(self.n), np.bool_)
@@ -168,26 +171,23 @@ class PolicyBelief(Belief):
             raise ValueError(
                 f"rewards must be from {low:g} to {high:g}; got {wrong:g}: PolicyMixture(rewards=…)"
             )
-        due = Schedule(self.spec.refit_every).next_due(self.fitted)
-        for i in range(len(x)):  # a batch ends epochs at the same rounds as single rewards do
-            row = slice(i, i + 1)
-            self.rounds.append(
-                x[row], arm[row], reward[row], None if weight is None else weight[row]
-            )
-            self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
-            if len(self.rounds) >= due:
-                self._refit()
-                due = Schedule(self.spec.refit_every).next_due(self.fitted)
+        super().update(x, arm, reward, weight)
 
-    def _refit(self) -> None:
-        """Fit the mixture to all rounds."""
-        rounds = self.rounds.of()
+    def learn(self, arms: Iterable[int]) -> None:
+        n = len(self.rounds)
+        due = self.schedule.latest(0 if n < self.fitted else self.fitted, n, 1)
+        if due != self.fitted:
+            self.fit(due)
+
+    def fit(self, n: int) -> None:
+        """Fit the mixture to the first n rounds."""
         K = len(self.n)
-        n, (low, high) = len(rounds["arm"]), self.spec.rewards
         self.fitted, self.mu = n, self.spec.least_probability(n, K, self.n_features)
+        self.mixture: Mixture | None = None
         if n == 0:
-            self.mixture = None
             return
+        rounds = {role: values[:n] for role, values in self.rounds.of().items()}
+        low, high = self.spec.rewards
         reward = (rounds["reward"] - low) / (high - low)
         with one_thread():
             gains = estimated_gains(
@@ -195,22 +195,16 @@ class PolicyBelief(Belief):
             )
             self.mixture = solve(rounds["x"], gains, self.mu, self.spec.oracle, self.spec.psi)
 
-    def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        self.rounds.replace(x, arm, reward, weight)
-
     def add_arm(self) -> None:
-        self.n = np.append(self.n, 0.0)
-        self._refit()
+        super().add_arm()
+        self.fit(len(self.rounds))
 
     def remove_arm(self, k: int) -> None:
-        self.rounds.drop(k)
-        self.n = np.delete(self.n, k)
-        self._refit()
+        super().remove_arm(k)
+        self.fit(len(self.rounds))
 
     def fork(self) -> Self:
-        twin = copy(self)
+        twin = copy(self)  # mixtures and counts are replaced, never changed in place
         twin.rounds = self.rounds.fork()
         return twin
 
@@ -221,11 +215,7 @@ class PolicyBelief(Belief):
 
         Raise TypeError for policies that are not from the `LinearOracle`.
         """
-        state: dict[str, Any] = {
-            "rounds": self.rounds.state(),
-            "fitted": self.fitted,
-            "mu": self.mu,
-        }
+        state = super().state() | {"fitted": self.fitted, "mu": self.mu}
         if (mixture := self.mixture) is not None:
             linear = [policy for policy in mixture.everyone if isinstance(policy, Linear)]
             if len(linear) < len(mixture.everyone):
@@ -235,7 +225,7 @@ class PolicyBelief(Belief):
         return state
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        form: dict[Any, Any] = {"rounds": self.rounds.form(len(self.n))}
+        form = super().form(state, total)
         form |= {"fitted": Whole(0, total), "mu": Real(5e-324, 0.5)}
         if "coef" in state:
             P = len(state["weights"])
@@ -244,8 +234,7 @@ class PolicyBelief(Belief):
         return form
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"])
-        self.n = self.rounds.counts(len(self.n))
+        self.restore_rounds(state)
         self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
         if "coef" in state:
             *policies, leader = (Linear(coef) for coef in state["coef"])
