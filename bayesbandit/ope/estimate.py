@@ -20,9 +20,9 @@ from bayesbandit.ope.question import (
     Question,
     before,
     bounds_of,
+    check_support,
     group_of,
     sizes_of,
-    supported_by,
     targets_of,
     too_few,
     too_little,
@@ -111,7 +111,6 @@ class Rest(TypedDict, total=False):
     force: bool
     predictable: bool
     missing: str | None
-    while_available: bool
     subgroup: Any
 
 
@@ -130,7 +129,6 @@ def estimate(
     force: bool = False,
     predictable: bool = True,
     missing: str | None = None,
-    while_available: bool = False,
     subgroup: Any = None,
     planned: int | None = None,
 ) -> Estimate:
@@ -142,8 +140,7 @@ def estimate(
     estimator: "dr" (doubly robust), "ips" or "snips". "clipped" (at `clip`), "dm", "switch" (at
         `tau`) and "shrunk" (by `lam`) are biased and give no interval.
     mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
-        "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
-        regressor; or numbers (n, K).
+        "chosen", the best of these so far; "logged", the means in the log; or numbers (n, K).
     weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs
         snapshots. Weights are equal if the log has only the chosen arms' probabilities, and for the
         logged policy, which changes.
@@ -153,7 +150,6 @@ def estimate(
     predictable: False if the given target or means were learned from these rounds.
     missing: what a NaN reward means. "open": it may still come, and only rounds before the first
         one count. "random": it is lost, whatever it was.
-    while_available: leave out the rounds in which the target wants an arm that was not available.
     subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
     planned: the number of rounds for which a sequence is tuned; default: those of the log.
 
@@ -195,11 +191,10 @@ def estimate(
     if not on.any():
         raise Unsupported("the subgroup must have a round that counts; got none")
     targets = targets_of(data, target)
-    on, warnings = supported_by(data, targets, on, while_available)
+    check_support(data, targets, on)
     reward = np.where(observed, data.reward, 0.0)
     question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
-    weights, more = _settled(question, weights)
-    warnings += more
+    weights, warnings = _settled(question, weights)
     learned = np.where(observed & on, data.reward, np.nan)
     needs_m = ESTIMATORS[estimator].modelled and not question.logged_alone
     m = predictable_means(data, learned, question.w, mean) if needs_m else None
