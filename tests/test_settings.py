@@ -143,7 +143,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"exploration": 0.0}, "exploration"), ({"delta": 1.0}, "delta"), ({"psi": -1.0}, "psi"),
         ({"rewards": (1.0, 0.0)}, "rewards must be"), ({"gains": "dm"}, "gains must be"),
         ({"refit_every": 0}, "refit_every"), ({"log_policies": -1.0}, "log_policies"),
-        ({"oracle": partial(print)}, r"oracle must have a method on\(x\)"),
+        ({"ridge": 0.0}, "ridge"),
     ]),
     "PolicyTree": (PolicyTree, [
         ({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from bayesbandit.extend import (
 )
 from bayesbandit.forms import Numbers, Real, Whole, check, demand
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
-from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
+from bayesbandit.systems.iltcb.oracle import least_squares, penalised, scores
 
 Array = np.ndarray
 
@@ -43,7 +43,7 @@ class PolicyMixture:
         the reward times the inverse propensity for the arm that was played, 0 for the others.
         "dr", doubly robust: a ridge regression's prediction for each arm, plus the "ips" estimate
         of its residual. It has a smaller variance.
-    oracle: an algorithm that finds policies of large gain; `LinearOracle()` or your own class.
+    ridge: λ of the regressions that find policies of large gain.
     refit_every: the length of the epochs; with 1.0 the rounds double from one to the next.
     rewards: the smallest and the largest possible reward; the theory assumes 0 and 1.
     """
@@ -57,7 +57,7 @@ class PolicyMixture:
     log_policies: float | None = None
     psi: float = 100.0
     gains: Literal["dr", "ips"] = "dr"
-    oracle: Oracle = field(default_factory=LinearOracle)
+    ridge: float = 1.0
     refit_every: float | int = 1.0
     rewards: tuple[float, float] = (0.0, 1.0)
 
@@ -68,8 +68,7 @@ class PolicyMixture:
         one_of(self.gains, "gains", ("dr", "ips"))
         if self.log_policies is not None:
             number(self.log_policies, "log_policies", least=0)
-        if not callable(getattr(self.oracle, "on", None)):
-            raise TypeError(f"oracle must have a method on(x); got {self.oracle!r}")
+        number(self.ridge, "ridge", above=0)
         Schedule(self.refit_every)
         low, high = self.rewards
         if not number(low, "the least reward") < number(high, "the largest reward"):
@@ -145,14 +144,14 @@ class PolicyBelief(ByDraws):
         self.fit(0)
 
     def __repr__(self) -> str:
-        policies = 0 if self.mixture is None else len(self.mixture.policies)
+        policies = 0 if self.mixture is None else len(self.mixture.weights)
         return f"PolicyBelief({policies} policies, least probability {self.mu:.3g})"
 
     def values(self, x: Array) -> Array:
         """Return the scores of all policies, (n, K, P)."""
         if self.mixture is None:
             return np.full((len(x), len(self.n), 1), np.nan)
-        return np.stack([policy.scores(x) for policy in self.mixture.everyone], axis=2)
+        return np.moveaxis(scores(x, self.mixture.coef), 0, 2)
 
     def predict(self, x: Array) -> Votes:
         all_arms = np.ones(len(self.n), np.bool_)
@@ -187,13 +186,13 @@ class PolicyBelief(ByDraws):
         if n == 0:
             return
         rounds = {role: values[:n] for role, values in self.rounds.of().items()}
+        x = rounds["x"]
         low, high = self.spec.rewards
         reward = (rounds["reward"] - low) / (high - low)
         with one_thread():
-            gains = estimated_gains(
-                rounds["x"], rounds["arm"], reward, rounds["weight"], K, self.spec.gains
-            )
-            self.mixture = solve(rounds["x"], gains, self.mu, self.spec.oracle, self.spec.psi)
+            gains = estimated_gains(x, rounds["arm"], reward, rounds["weight"], K, self.spec.gains)
+            find = least_squares(x, self.spec.ridge)
+            self.mixture = solve(x, gains, self.mu, find, self.spec.psi)
 
     def add_arm(self) -> None:
         super().add_arm()
@@ -211,18 +210,9 @@ class PolicyBelief(ByDraws):
     # ---- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return rounds, policies and weights.
-
-        Raise TypeError for policies that are not from the `LinearOracle`.
-        """
-        state = super().state() | {"fitted": self.fitted, "mu": self.mu}
-        if (mixture := self.mixture) is not None:
-            linear = [policy for policy in mixture.everyone if isinstance(policy, Linear)]
-            if len(linear) < len(mixture.everyone):
-                raise TypeError("only policies of the LinearOracle can be saved")
-            state["coef"] = np.stack([policy.coef for policy in linear])
-            state["weights"] = mixture.weights
-        return state
+        """Return rounds, policies and weights."""
+        mixture = {} if self.mixture is None else self.mixture._asdict()
+        return super().state() | {"fitted": self.fitted, "mu": self.mu, **mixture}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         form = super().form(state, total)
@@ -237,15 +227,14 @@ class PolicyBelief(ByDraws):
         self.restore_rounds(state)
         self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
         if "coef" in state:
-            *policies, leader = (Linear(coef) for coef in state["coef"])
-            self.mixture = Mixture(leader, list(policies), state["weights"])
+            self.mixture = Mixture(state["coef"], state["weights"])
 
 
 class Votes(Prediction):
     """The policies' votes at contexts x (n, d) for some of the arms.
 
     which: booleans (K,), the arms in question.
-    mean: the leader's scores. With the `LinearOracle` they are least-squares estimates of rewards.
+    mean: the leader's scores, which are least-squares estimates of rewards.
     sd: 0, because the uncertainty of the scores is not known.
     """
 
@@ -260,7 +249,7 @@ class Votes(Prediction):
         if self.mixture is None:
             return np.zeros((len(self.x), int(self.which.sum())))
         low, high = self.rewards
-        return low + (high - low) * self.mixture.leader.scores(self.x)[:, self.which]
+        return low + (high - low) * scores(self.x, self.mixture.coef[-1])[:, self.which]
 
     @property
     def sd(self) -> Array:
