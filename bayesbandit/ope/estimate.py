@@ -52,8 +52,7 @@ class Estimate:
     low, high: the interval. NaN if there is none; `refused` then says why, else it is "".
     ess, expected_ess: the effective sample size (Σw)²/Σw², and what the probabilities
         predict for it. For a difference, the smaller ones.
-    largest_weight, mean_weight: the largest share of one round in Σw; the mean of w, which should
-        be near 1.
+    largest_weight: the largest share of one round in Σw.
     n: the number of rounds that count. warnings: sentences.
     scores, h: the scores Γ and the weights of rounds (n,). m: the predicted means (n, K), or None.
     sequence: intervals that hold at all rounds simultaneously, if asked for. If an exact one
@@ -74,7 +73,6 @@ class Estimate:
     h: np.ndarray
     m: np.ndarray | None
     largest_weight: float
-    mean_weight: float
     n: int
     level: float
     weights: str
@@ -237,7 +235,7 @@ def estimate(
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
     return Estimate(
         value, se, value - half, value + half, sizes.ess, sizes.expected, scores.scores, h, m,
-        sizes.largest, sizes.mean, int(on.sum()), level, weights, refused,
+        sizes.largest, int(on.sum()), level, weights, refused,
         tuple(warnings + more), at_rounds, None if unpredictable else tally,
         carrying=last.carrying,
     )  # fmt: skip

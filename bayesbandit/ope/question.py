@@ -128,12 +128,11 @@ def check_support(log: Log, targets: Sequence[Target], on: np.ndarray) -> None:
 
 class Sizes(NamedTuple):
     """Sizes of a sample: the effective sample size (Σw)²/Σw², the one that the probabilities
-    predict, the largest share of one round in Σw, and the mean of w."""
+    predict, and the largest share of one round in Σw."""
 
     ess: float
     expected: float
     largest: float
-    mean: float
 
 
 def sizes_of(question: Question) -> Sizes:
@@ -150,7 +149,7 @@ def sizes_of(question: Question) -> Sizes:
         elif log.probabilities is not None:
             expected = float(n**2 / spread(target.pi[on], log.probabilities[on]).sum())
         largest = float(w.max() / total) if total > 0 else np.nan
-        sizes.append(Sizes(ess(w), expected, largest, float(w.mean())))
+        sizes.append(Sizes(ess(w), expected, largest))
     return min(sizes, key=lambda one: one.ess)
 
 
