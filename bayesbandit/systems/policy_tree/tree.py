@@ -74,13 +74,9 @@ class Tree:
         below(0, "")
         return "\n".join(lines)
 
-    def state(self) -> dict[str, Array]:
-        """Return the arrays by their names."""
-        return dict(vars(self))
-
 
 def tree_form(state: Mapping[str, Any], n_features: int) -> dict[str, object]:
-    """Return the form of what `Tree.state` gives. Each node but the first is below one before."""
+    """Return the form of a `Tree`'s arrays by name. Each node but the first is below one before."""
     M = len(state["feature"])
 
     def children(value: object, where: str) -> None:
