@@ -153,6 +153,9 @@ class PolicyBelief(ByDraws):
             return np.full((len(x), len(self.n), 1), np.nan)
         return np.moveaxis(scores(x, self.mixture.coef), 0, 2)
 
+    def max_batch(self, x: Array) -> int:
+        return len(x)  # votes are counted policy by policy
+
     def predict(self, x: Array) -> Votes:
         all_arms = np.ones(len(self.n), np.bool_)
         return Votes(self.mixture, self.mu, self.spec.rewards, x, all_arms)
