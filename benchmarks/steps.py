@@ -36,7 +36,7 @@ from bayesbandit.inference.plan import plan
 from bayesbandit.systems.bootstrap import replicates
 from bayesbandit.systems.bootstrap.kernels import violation
 from bayesbandit.systems.iltcb.optimisation import solve
-from bayesbandit.systems.iltcb.oracle import LinearOracle
+from bayesbandit.systems.iltcb.oracle import least_squares
 from bayesbandit.systems.policy_tree.tree import grown
 from bayesbandit.weighting.residual import residual_weights
 
@@ -193,7 +193,7 @@ def systems(repeats: int) -> None:
         "residual balance, n = 100": lambda: residual(100),
         "  the same by SLSQP": lambda: primal(100),
         "kernel balance, an arm of 3": kernel,
-        "ILTCB, t = 1,000, K = 3": lambda: solve(X[:1000], gains, 0.03, LinearOracle()),
+        "ILTCB, t = 1,000, K = 3": lambda: solve(X[:1000], gains, 0.03, least_squares(X[:1000])),
     }
     for n, d, arms, depth, cuts in TREES:
         x, score = RNG.normal(size=(n, d)), RNG.normal(size=(n, arms))

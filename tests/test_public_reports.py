@@ -45,18 +45,6 @@ def test_fit_refuses_a_sorted_reward():
     )
 
 
-def test_replay_of_random_choices_has_no_bias(rng):
-    """Vowpal Wabbit 2621: `explore_eval` gave −.098 where all choices are random and it is 0."""
-    n, K = 20_000, 10
-    arm = rng.integers(K, size=n)
-    log = bb.ope.Log(
-        np.ones((n, 1)), arm, np.where(arm < 5, 1.0, -1.0), np.full((n, K), 1 / K), range(K)
-    )
-    player = bb.Bandit(range(K), bb.Ridge(), bb.EpsilonGreedy(epsilon=1.0), n_features=1, seed=1)
-    found = bb.ope.replay(log, player)
-    assert abs(found.value) < 4 * found.se
-
-
 def test_a_reward_that_is_pandas_na_is_missing():
     """It ended in "float() argument must be a string or a real number, not 'NAType'"."""
     bandit = bb.LinTS(["a", "b"], n_features=1, seed=0)

@@ -135,7 +135,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
     "Forest": (Forest, [
         ({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
         ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
-        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights"),
+        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"),
         ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
         ({"refit_every": 0.0}, "refit_every"),
     ]),
@@ -143,7 +143,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"exploration": 0.0}, "exploration"), ({"delta": 1.0}, "delta"), ({"psi": -1.0}, "psi"),
         ({"rewards": (1.0, 0.0)}, "rewards must be"), ({"gains": "dm"}, "gains must be"),
         ({"refit_every": 0}, "refit_every"), ({"log_policies": -1.0}, "log_policies"),
-        ({"oracle": partial(print)}, r"oracle must have a method on\(x\)"),
+        ({"ridge": 0.0}, "ridge"),
     ]),
     "PolicyTree": (PolicyTree, [
         ({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),

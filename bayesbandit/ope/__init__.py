@@ -6,11 +6,19 @@ from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
 from bayesbandit.ope.logs.files import read_log
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.monitor import Monitor
-from bayesbandit.ope.power import Power, power
-from bayesbandit.ope.replay import Replay, replay
 from bayesbandit.ope.sequences import Sequence
 
 __all__ = [
-    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Power", "Replay", "Sequence",
-    "check", "estimate", "evaluate", "power", "read_log", "replay",
+    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Sequence", "check", "estimate",
+    "evaluate", "read_log",
 ]  # fmt: skip
+
+GONE = {  # what was here, and what to do instead
+    "power": "docs/howto/experiment.md simulates an experiment in a few lines",
+    "replay": "docs/howto/logs.md replays a bandit that learns in a few lines",
+}
+
+
+def __getattr__(name: str) -> object:
+    instead = f": {GONE[name]}" if name in GONE else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from bayesbandit.history import name_array
 from bayesbandit.kernels import njit
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.tally import ess
@@ -58,21 +59,18 @@ class Check:
         often the arm was `chosen`, how often that was `expected` (Σe), and
         z = (chosen − expected)/√Σe(1 − e). Empty without probabilities (n, K).
         """
-        names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
-        if (p := self.log.probabilities) is None:
-            return pd.DataFrame(columns=names)
-        place = np.digitize(np.minimum(p, 1.0), CALIBRATION_EDGES, right=True) - 1  # −1: p is 0
-        rows = []
-        for k, arm in enumerate(self.log.arms):
-            for b in np.unique(place[p[:, k] > 0, k]).tolist():
-                in_bin = place[:, k] == b
-                e = p[in_bin, k]
-                chosen = float((self.log.played[in_bin] == k).sum())
-                sd = np.sqrt((e * (1 - e)).sum())
-                z = (chosen - e.sum()) / sd if sd > 0 else 0.0
-                ends = CALIBRATION_EDGES[[b, b + 1]]
-                rows.append((arm, *ends, len(e), chosen, e.sum(), z))
-        return pd.DataFrame(rows, columns=names)
+        p = np.empty((0, 0)) if self.log.probabilities is None else self.log.probabilities
+        t, k = np.nonzero(p.T > 0)[::-1]
+        e = p[t, k]
+        b = np.digitize(np.minimum(e, 1.0), CALIBRATION_EDGES, right=True) - 1
+        one = {"arm": k, "from": b, "rounds": 1, "chosen": self.log.played[t] == k, "expected": e}
+        table = pd.DataFrame(one | {"z": e * (1 - e)}).groupby(["arm", "from"]).sum().reset_index()
+        table["arm"] = name_array(self.log.arms)[table["arm"]]
+        table.insert(2, "to", CALIBRATION_EDGES[table["from"] + 1])
+        table["from"] = CALIBRATION_EDGES[table["from"]]
+        sd = np.sqrt(table["z"])
+        table["z"] = ((table["chosen"] - table["expected"]) / sd).where(sd > 0, 0.0)
+        return table.astype({"chosen": float})
 
     @cached_property
     def overlap(self) -> pd.DataFrame:

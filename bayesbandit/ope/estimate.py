@@ -20,9 +20,9 @@ from bayesbandit.ope.question import (
     Question,
     before,
     bounds_of,
+    check_support,
     group_of,
     sizes_of,
-    supported_by,
     targets_of,
     too_few,
     too_little,
@@ -52,8 +52,7 @@ class Estimate:
     low, high: the interval. NaN if there is none; `refused` then says why, else it is "".
     ess, expected_ess: the effective sample size (Σw)²/Σw², and what the probabilities
         predict for it. For a difference, the smaller ones.
-    largest_weight, mean_weight: the largest share of one round in Σw; the mean of w, which should
-        be near 1.
+    largest_weight: the largest share of one round in Σw.
     n: the number of rounds that count. warnings: sentences.
     scores, h: the scores Γ and the weights of rounds (n,). m: the predicted means (n, K), or None.
     sequence: intervals that hold at all rounds simultaneously, if asked for. If an exact one
@@ -74,7 +73,6 @@ class Estimate:
     h: np.ndarray
     m: np.ndarray | None
     largest_weight: float
-    mean_weight: float
     n: int
     level: float
     weights: str
@@ -111,7 +109,6 @@ class Rest(TypedDict, total=False):
     force: bool
     predictable: bool
     missing: str | None
-    while_available: bool
     subgroup: Any
 
 
@@ -130,7 +127,6 @@ def estimate(
     force: bool = False,
     predictable: bool = True,
     missing: str | None = None,
-    while_available: bool = False,
     subgroup: Any = None,
     planned: int | None = None,
 ) -> Estimate:
@@ -142,8 +138,7 @@ def estimate(
     estimator: "dr" (doubly robust), "ips" or "snips". "clipped" (at `clip`), "dm", "switch" (at
         `tau`) and "shrunk" (by `lam`) are biased and give no interval.
     mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
-        "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
-        regressor; or numbers (n, K).
+        "chosen", the best of these so far; "logged", the means in the log; or numbers (n, K).
     weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs
         snapshots. Weights are equal if the log has only the chosen arms' probabilities, and for the
         logged policy, which changes.
@@ -153,7 +148,6 @@ def estimate(
     predictable: False if the given target or means were learned from these rounds.
     missing: what a NaN reward means. "open": it may still come, and only rounds before the first
         one count. "random": it is lost, whatever it was.
-    while_available: leave out the rounds in which the target wants an arm that was not available.
     subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
     planned: the number of rounds for which a sequence is tuned; default: those of the log.
 
@@ -195,11 +189,10 @@ def estimate(
     if not on.any():
         raise Unsupported("the subgroup must have a round that counts; got none")
     targets = targets_of(data, target)
-    on, warnings = supported_by(data, targets, on, while_available)
+    check_support(data, targets, on)
     reward = np.where(observed, data.reward, 0.0)
     question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
-    weights, more = _settled(question, weights)
-    warnings += more
+    weights, warnings = _settled(question, weights)
     learned = np.where(observed & on, data.reward, np.nan)
     needs_m = ESTIMATORS[estimator].modelled and not question.logged_alone
     m = predictable_means(data, learned, question.w, mean) if needs_m else None
@@ -242,7 +235,7 @@ def estimate(
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
     return Estimate(
         value, se, value - half, value + half, sizes.ess, sizes.expected, scores.scores, h, m,
-        sizes.largest, sizes.mean, int(on.sum()), level, weights, refused,
+        sizes.largest, int(on.sum()), level, weights, refused,
         tuple(warnings + more), at_rounds, None if unpredictable else tally,
         carrying=last.carrying,
     )  # fmt: skip

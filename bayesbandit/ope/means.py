@@ -7,27 +7,16 @@ choice of the arm would depend on the same rewards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.weights import by_batch
 
 OUTCOME_MODELS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
-MIN_REWARDS_OF_ARM = 5  # rewards of an arm to which a regressor is fitted
 RIDGE_PENALTY = 1.0  # of coefficients of standardised features
-
-
-@runtime_checkable
-class Regressor(Protocol):
-    """A regressor as in scikit-learn."""
-
-    def fit(self, x: np.ndarray, y: np.ndarray) -> object: ...
-
-    def predict(self, x: np.ndarray) -> ArrayLike: ...
 
 
 def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
@@ -114,26 +103,6 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
     return clipped(log, m, reward)
 
 
-def regressor_means(
-    log: Log, reward: np.ndarray, arms: np.ndarray, regressor: Regressor
-) -> np.ndarray:
-    """Return means (n, K) by a scikit-learn regressor for each arm, fitted to earlier batches.
-
-    arms: means (n, K), as of `arm_means`, for an arm with fewer than 5 rewards in these.
-    """
-    from sklearn.base import clone
-
-    x = log.x if log.x.shape[1] else np.zeros((len(log), 1))
-    m = arms.copy()
-    for rows in log.batches:
-        past = ~np.isnan(reward[: rows.start])
-        for k in range(arms.shape[1]):
-            of_arm = np.flatnonzero(past & (log.played[: rows.start] == k))
-            if of_arm.size >= MIN_REWARDS_OF_ARM:
-                m[rows, k] = clone(regressor).fit(x[of_arm], reward[of_arm]).predict(x[rows])
-    return clipped(log, m, reward)
-
-
 def clipped(log: Log, m: np.ndarray, reward: np.ndarray) -> np.ndarray:
     """Return means (n, K) limited to the range of the rewards in earlier batches, if there are."""
     before = by_batch(log, np.array([rows.start - 1 for rows in log.batches]))
@@ -154,20 +123,18 @@ def features(x: np.ndarray) -> np.ndarray:
 
 def learns(mean: Any) -> bool:
     """Return whether `predictable` learns these means from the log."""
-    return isinstance(mean, Regressor) or (isinstance(mean, str) and mean != "logged")
+    return isinstance(mean, str) and mean != "logged"
 
 
 def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
     """Return predicted means m (n, K).
 
-    reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of MEANS, a
-    scikit-learn regressor, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
+    reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of
+    OUTCOME_MODELS, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
     "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
     if isinstance(mean, str) and mean not in OUTCOME_MODELS:
-        raise ValueError(
-            f"mean must be one of {OUTCOME_MODELS}, a regressor or (n, K); got {mean!r}"
-        )
+        raise ValueError(f"mean must be one of {OUTCOME_MODELS}, or (n, K); got {mean!r}")
     shape = len(log), len(log.arms)
     if isinstance(mean, str) and mean == "logged":
         if log.mean is None:
@@ -181,8 +148,6 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
             raise ValueError(f"mean must be {shape}; got {m.shape}")
         return finite(m, "mean")
     arms = arm_means(log, reward)
-    if isinstance(mean, Regressor):
-        return regressor_means(log, reward, arms, mean)
     if mean == "arm" or (mean == "chosen" and not log.x.shape[1]):
         return arms
     f = features(log.x)

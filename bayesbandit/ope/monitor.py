@@ -91,15 +91,6 @@ class Monitor:
             )  # fmt: skip
         return self._evaluation
 
-    def values_table(self) -> pd.DataFrame:
-        """Return a table by arm: the estimate, and low and high of its confidence sequence.
-
-        The ends are NaN before the first verdict. Raise ValueError before the second round.
-        """
-        evaluation = self.evaluation()
-        ends = evaluation.sequence.groupby("policy")[["low", "high"]].last()
-        return evaluation.table[["estimate"]].join(ends).rename_axis("arm")
-
     @property
     def p(self) -> pd.DataFrame:
         """Always-valid p-values of "the row's value is at most the column's"."""

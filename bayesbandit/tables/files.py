@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.tables.words import MISSING_WORDS, PACKAGE_FOLDER
+from bayesbandit.tables.words import MISSING_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 
 PARQUET = (".parquet", ".pq")
 LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
-CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
 DECIMAL_COMMA = r"[+-]?\d+,\d+"
-DECIMAL_POINT = r"[+-]?\d+\.\d+"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -48,7 +45,7 @@ def read(
 
     sep: the separator. None: a comma, or a tab in a file that is called .tsv.
     decimal: the decimal mark, "." or ",". None: ".", and a column of numbers with commas is
-        refused. A column of numbers with points is text, with a warning, if it is ",".
+        refused. A column of numbers with points is text if it is ",".
     dates: the format of dates, such as "%d/%m/%Y", for columns in which all values have it. Dates
         of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
@@ -239,21 +236,12 @@ def check_separator(data: bytes, sep: str) -> None:
 
 
 def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:
-    """Look for texts of a column that all are numbers with another decimal mark than was given.
-
-    Raise ValueError for commas if none was given; warn of points if it is the comma.
-    """
+    """Raise ValueError for texts of a column that all have decimal commas, if no mark was given."""
     if decimal is None and len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
         raise ValueError(
             f"column {values.name!r} has {values.iloc[0]!r}: decimal=',', or --decimal ',', reads "
             "numbers with decimal commas, and decimal='.' leaves them as text; commas between "
             "thousands must be removed"
-        )
-    if decimal == "," and len(values) and values.str.fullmatch(DECIMAL_POINT).all():
-        warnings.warn(
-            f"column {values.name!r} is text, as {values.iloc[0]!r}: with decimal=',', or "
-            "--decimal ',', a number has no point",
-            skip_file_prefixes=PACKAGE_FOLDER,
         )
 
 

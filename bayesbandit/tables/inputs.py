@@ -83,12 +83,10 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
 
     rows = rows_of(x)
     frame = pd.DataFrame(rows) if rows else frame_of(x)
-    if frame is None and isinstance(x, str | bytes | PathLike):
-        raise TypeError(f"a table must have rows and columns; got {x!r}: pandas.read_csv reads it")
-    if frame is None and isinstance(x, Mapping | pd.Series):
+    if frame is None and isinstance(x, str | bytes | PathLike | Mapping | pd.Series):
         raise TypeError(
-            f"a table must have rows and columns; got a {type(x).__name__}: pandas.DataFrame(…) "
-            "makes one"
+            f"a table must have rows and columns; got a {type(x).__name__}: pandas.read_csv(…), or "
+            "pandas.DataFrame(…), makes one"
         )
     read = array_of(x) if frame is None else frame
     if read.ndim != 2 or 0 in read.shape:

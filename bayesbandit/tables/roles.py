@@ -145,8 +145,6 @@ def roles_of(
         )
     if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
-    elif "weight" in named and named["weight"] not in chosen:
-        left[named.pop("weight")] = "weights"
     taken = {*named.values(), *vectors.values(), *left}
     if contexts is None:
         for role in OUTCOME_ROLES:

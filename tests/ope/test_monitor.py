@@ -30,10 +30,9 @@ def test_it_tells_what_the_log_tells(bounds):
         Log(None, arm, reward, p), [0, 1, 2], mean="arm", planned=400,
         sequence=bounds or "asymptotic",
     )  # fmt: skip
-    table = monitor.values_table()
-    last = result.sequence.groupby("policy")[["low", "high"]].last()
-    np.testing.assert_array_equal(table["estimate"], result.table["estimate"])
-    np.testing.assert_array_equal(table[["low", "high"]], last)
+    found = monitor.evaluation()
+    np.testing.assert_array_equal(found.table["estimate"], result.table["estimate"])
+    np.testing.assert_array_equal(found.sequence, result.sequence)
     np.testing.assert_allclose(monitor.p, result.best().p, rtol=1e-12)
     assert monitor.best() == result.best().policy
 

@@ -309,7 +309,7 @@ def test_weights_in_kilograms_are_a_context_or_a_question():
     with pytest.raises(ValueError, match=r"--column context=weight, --column drop=weight"):
         Log.of(last.assign(weight=70 + frame["weight"]))
     assert Log.of(last.assign(weight=70 + frame["weight"]), keep=["weight"]).x.shape[1] == 2
-    assert Log.of(frame, weight="weight").features == ("age",)
+    assert Log.of(frame, drop=["weight"]).features == ("age",)
 
 
 def test_the_table_of_a_decision_log_is_read_by_its_log():

@@ -32,7 +32,7 @@ def read_log(
     """Read a log from a file: Parquet, CSV or JSON lines.
 
     columns: which column is what, as `Log.of` takes it for a table: arm, reward, propensity, time,
-        reward_time, batch, weight, probabilities, x, drop, keep and arms.
+        reward_time, batch, probabilities, x, drop, keep and arms.
     encoder: makes numbers of the contexts. Default: one that is fitted to the file, `log.encoder`.
     sep, decimal, dates: how a CSV file is written: its separator (None: a comma; a tab for .tsv),
         its decimal mark (None: "."), and the format of its dates, such as "%d/%m/%Y" (dates of

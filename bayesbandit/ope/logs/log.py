@@ -156,8 +156,8 @@ class Log:
         A `history` has its rounds in the order of their rewards. Decisions must have had the same
         order: late rewards would bias all estimates.
 
-        For a table, arm, reward, propensity, time, reward_time, batch and weight are names of
-        columns; probabilities is a dict from arms to columns. Without them, a role belongs to the
+        For a table, arm, reward, propensity, time, reward_time and batch are names of columns;
+        probabilities is a dict from arms to columns. Without them, a role belongs to the
         column with its own name: arm, reward, propensity, time, reward_time, batch; else action or
         item_id, click, pscore, timestamp. `probability_ARM` or `p_ARM` are the arms' probabilities
         if each arm that was chosen has such a column. An arm with probability 0 was not available.

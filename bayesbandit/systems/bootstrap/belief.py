@@ -140,21 +140,18 @@ class BootstrapBelief(ByFits[Replicates]):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> Replicates:
-        with one_thread():
-            return self._replicates(rounds, rng)
-
-    def _replicates(self, rounds: dict[str, Array], rng: np.random.Generator) -> Replicates:
         spec = self.spec
         n = len(rounds["reward"])
-        rows = standardised(self.features(rounds["x"]), rounds["reward"], rounds["weight"])
-        lam = spec.lam
-        if isinstance(lam, str):
-            [q] = moments(rows, rows.weight[None])[1]
-            lams = penalties(q, n, spec.n_lams, spec.penalty)
-            lam = chosen(rows, lams, min(spec.folds, n), spec.penalty)
-        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=spec.replicates)
-        G, q, centre = moments(rows, counts * rows.weight)
-        theta = along(G, q, np.array([lam]), spec.penalty)[:, 0]
+        with one_thread():
+            rows = standardised(self.features(rounds["x"]), rounds["reward"], rounds["weight"])
+            lam = spec.lam
+            if isinstance(lam, str):
+                [q] = moments(rows, rows.weight[None])[1]
+                lams = penalties(q, n, spec.n_lams, spec.penalty)
+                lam = chosen(rows, lams, min(spec.folds, n), spec.penalty)
+            counts = rng.multinomial(n, np.full(n, 1.0 / n), size=spec.replicates)
+            G, q, centre = moments(rows, counts * rows.weight)
+            theta = along(G, q, np.array([lam]), spec.penalty)[:, 0]
         return Replicates(rows.declared(constants(theta, centre)), lam, n)
 
     # ---- state -----------------------------------------------------------------------------------

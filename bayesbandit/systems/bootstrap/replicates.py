@@ -88,10 +88,10 @@ def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
     return G, q, centre
 
 
-def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None = None) -> Array:
+def along(G: Array, q: Array, lams: Array, penalty: Penalty) -> Array:
     """Return solutions (m, L, p) of problems G (m, p, p), q (m, p) along penalties lams (L,).
 
-    The largest penalty comes first. start (m, p): starting values.
+    The largest penalty comes first.
     """
     m, p = q.shape
     if penalty == "ridge" and len(lams) == 1:
@@ -108,8 +108,6 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
         shrunk = rotated[:, None] / (values[:, None] + lams[:, None])
         return np.einsum("mij,mlj->mli", vectors, shrunk)
     out = np.zeros((m, len(lams), p))
-    if start is not None:
-        out[:, 0] = start
     lasso.paths(G, q, lams, SUBGRADIENT_TOLERANCE, out)
     return out
 

@@ -10,7 +10,6 @@ from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest.trees import Trees
 
 Array = np.ndarray
-AT_ONCE = 4_000_000  # the most numbers in the intermediate results of one step
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,7 @@ class ArmForest:
         """Return means and variances at contexts x (n, d): (n,) each."""
         mean, variance = np.full(len(x), self.level), np.full(len(x), np.inf)
         if (trees := self.trees) is not None:
-            step = max(1, AT_ONCE // (2 * len(trees.roots)))
-            for i in range(0, len(x), step):
-                part = slice(i, i + step)
-                honest.little_bags(trees.ask(x[part]), self.bag, mean[part], variance[part])
+            honest.little_bags(trees.ask(x), self.bag, mean, variance)
             mean = self.level + self.sd * mean
             variance = self.sd**2 * variance
         return mean, variance

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from bayesbandit.checks import number, one_of
 from bayesbandit.extend import (
-    Belief,
+    ByDraws,
     Prediction,
-    Rounds,
     Schedule,
     one_thread,
     savable,
@@ -22,7 +21,7 @@ from bayesbandit.extend import (
 )
 from bayesbandit.forms import Form, Numbers, Real, State, Whole, check, demand
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
-from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
+from bayesbandit.systems.iltcb.oracle import least_squares, penalised, scores
 
 Array = np.ndarray
 
@@ -44,7 +43,7 @@ class PolicyMixture:
         the reward times the inverse propensity for the arm that was played, 0 for the others.
         "dr", doubly robust: a ridge regression's prediction for each arm, plus the "ips" estimate
         of its residual. It has a smaller variance.
-    oracle: an algorithm that finds policies of large gain; `LinearOracle()` or your own class.
+    ridge: λ of the regressions that find policies of large gain.
     refit_every: the length of the epochs; with 1.0 the rounds double from one to the next.
     rewards: the smallest and the largest possible reward; the theory assumes 0 and 1.
     """
@@ -58,7 +57,7 @@ class PolicyMixture:
     log_policies: float | None = None
     psi: float = 100.0
     gains: Literal["dr", "ips"] = "dr"
-    oracle: Oracle = field(default_factory=LinearOracle)
+    ridge: float = 1.0
     refit_every: float | int = 1.0
     rewards: tuple[float, float] = (0.0, 1.0)
 
@@ -69,8 +68,7 @@ class PolicyMixture:
         one_of(self.gains, "gains", ("dr", "ips"))
         if self.log_policies is not None:
             number(self.log_policies, "log_policies", least=0)
-        if not callable(getattr(self.oracle, "on", None)):
-            raise TypeError(f"oracle must have a method on(x); got {self.oracle!r}")
+        number(self.ridge, "ridge", above=0)
         Schedule(self.refit_every)
         low, high = self.rewards
         if not number(low, "the least reward") < number(high, "the largest reward"):
@@ -131,25 +129,32 @@ def shares(value: Any, where: str) -> None:
     demand(value.sum() <= 1.0 + 1e-9, f"{where} must have a sum of at most 1")
 
 
-class PolicyBelief(Belief):
+class PolicyBelief(ByDraws):
     """Policies and their weights, which are fitted again at the end of each epoch.
 
     mixture: the policies and their weights; None before the first fit.
+    fitted: how many rounds the mixture was fitted to.
     mu: the minimum probability μ of the epoch.
     """
 
-    n: Array
-
     def __init__(self, spec: PolicyMixture, n_arms: int, n_features: int) -> None:
-        self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
-        self.rounds = Rounds(n_features)
-        self.mixture: Mixture | None = None
-        self.fitted = 0  # how many rounds the mixture was fitted to
-        self.mu = spec.least_probability(0, n_arms, n_features)
+        super().__init__(n_arms, n_features)
+        self.spec = spec
+        self.schedule = Schedule(spec.refit_every)
+        self.fit(0)
 
     def __repr__(self) -> str:
-        policies = 0 if self.mixture is None else len(self.mixture.policies)
+        policies = 0 if self.mixture is None else len(self.mixture.weights)
         return f"PolicyBelief({policies} policies, least probability {self.mu:.3g})"
+
+    def values(self, x: Array) -> Array:
+        """Return the scores of all policies, (n, K, P)."""
+        if self.mixture is None:
+            return np.full((len(x), len(self.n), 1), np.nan)
+        return np.moveaxis(scores(x, self.mixture.coef), 0, 2)
+
+    def max_batch(self, x: Array) -> int:
+        return len(x)  # votes are counted policy by policy
 
     def predict(self, x: Array) -> Votes:
         all_arms = np.ones(len(self.n), np.bool_)
@@ -168,74 +173,52 @@ class PolicyBelief(Belief):
             raise ValueError(
                 f"rewards must be from {low:g} to {high:g}; got {wrong:g}: PolicyMixture(rewards=…)"
             )
-        due = Schedule(self.spec.refit_every).next_due(self.fitted)
-        for i in range(len(x)):  # a batch ends epochs at the same rounds as single rewards do
-            row = slice(i, i + 1)
-            self.rounds.append(
-                x[row], arm[row], reward[row], None if weight is None else weight[row]
-            )
-            self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
-            if len(self.rounds) >= due:
-                self._refit()
-                due = Schedule(self.spec.refit_every).next_due(self.fitted)
+        super().update(x, arm, reward, weight)
 
-    def _refit(self) -> None:
-        """Fit the mixture to all rounds."""
-        rounds = self.rounds.of()
+    def learn(self, arms: Iterable[int]) -> None:
+        n = len(self.rounds)
+        due = self.schedule.latest(0 if n < self.fitted else self.fitted, n, 1)
+        if due != self.fitted:
+            self.fit(due)
+
+    def fit(self, n: int) -> None:
+        """Fit the mixture to the first n rounds."""
         K = len(self.n)
-        n, (low, high) = len(rounds["arm"]), self.spec.rewards
         self.fitted, self.mu = n, self.spec.least_probability(n, K, self.n_features)
+        self.mixture: Mixture | None = None
         if n == 0:
-            self.mixture = None
             return
+        rounds = {role: values[:n] for role, values in self.rounds.of().items()}
+        x = rounds["x"]
+        low, high = self.spec.rewards
         reward = (rounds["reward"] - low) / (high - low)
         with one_thread():
-            gains = estimated_gains(
-                rounds["x"], rounds["arm"], reward, rounds["weight"], K, self.spec.gains
-            )
-            self.mixture = solve(rounds["x"], gains, self.mu, self.spec.oracle, self.spec.psi)
-
-    def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        self.rounds.replace(x, arm, reward, weight)
+            gains = estimated_gains(x, rounds["arm"], reward, rounds["weight"], K, self.spec.gains)
+            find = least_squares(x, self.spec.ridge)
+            self.mixture = solve(x, gains, self.mu, find, self.spec.psi)
 
     def add_arm(self) -> None:
-        self.n = np.append(self.n, 0.0)
-        self._refit()
+        super().add_arm()
+        self.fit(len(self.rounds))
 
     def remove_arm(self, k: int) -> None:
-        self.rounds.drop(k)
-        self.n = np.delete(self.n, k)
-        self._refit()
+        super().remove_arm(k)
+        self.fit(len(self.rounds))
 
     def fork(self) -> Self:
-        twin = copy(self)
+        twin = copy(self)  # mixtures and counts are replaced, never changed in place
         twin.rounds = self.rounds.fork()
         return twin
 
     # ---- state -----------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return rounds, policies and weights.
-
-        Raise TypeError for policies that are not from the `LinearOracle`.
-        """
-        state: State = {
-            "rounds": self.rounds.state(),
-            "fitted": self.fitted,
-            "mu": self.mu,
-        }
-        if (mixture := self.mixture) is not None:
-            linear = [policy for policy in mixture.everyone if isinstance(policy, Linear)]
-            if len(linear) < len(mixture.everyone):
-                raise TypeError("only policies of the LinearOracle can be saved")
-            state["coef"] = np.stack([policy.coef for policy in linear])
-            state["weights"] = mixture.weights
-        return state
+        """Return rounds, policies and weights."""
+        mixture = {} if self.mixture is None else self.mixture._asdict()
+        return super().state() | {"fitted": self.fitted, "mu": self.mu, **mixture}
 
     def form(self, state: State, total: int) -> Form:
-        form: dict[Any, Any] = {"rounds": self.rounds.form(len(self.n))}
+        form = super().form(state, total)
         form |= {"fitted": Whole(0, total), "mu": Real(5e-324, 0.5)}
         if "coef" in state:
             P = len(state["weights"])
@@ -244,19 +227,17 @@ class PolicyBelief(Belief):
         return form
 
     def restore(self, state: State) -> None:
-        self.rounds.restore(state["rounds"])
-        self.n = self.rounds.counts(len(self.n))
+        self.restore_rounds(state)
         self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
         if "coef" in state:
-            *policies, leader = (Linear(coef) for coef in state["coef"])
-            self.mixture = Mixture(leader, list(policies), state["weights"])
+            self.mixture = Mixture(state["coef"], state["weights"])
 
 
 class Votes(Prediction):
     """The policies' votes at contexts x (n, d) for some of the arms.
 
     which: booleans (K,), the arms in question.
-    mean: the leader's scores. With the `LinearOracle` they are least-squares estimates of rewards.
+    mean: the leader's scores, which are least-squares estimates of rewards.
     sd: 0, because the uncertainty of the scores is not known.
     """
 
@@ -271,7 +252,7 @@ class Votes(Prediction):
         if self.mixture is None:
             return np.zeros((len(self.x), int(self.which.sum())))
         low, high = self.rewards
-        return low + (high - low) * self.mixture.leader.scores(self.x)[:, self.which]
+        return low + (high - low) * scores(self.x, self.mixture.coef[-1])[:, self.which]
 
     @property
     def sd(self) -> Array:

@@ -13,28 +13,28 @@ the choices of good policies are explored enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.systems.iltcb.oracle import Oracle, Scorer
+from bayesbandit.systems.iltcb.oracle import scores
 
 Array = np.ndarray
 MAX_POLICIES = 1000  # the most policies; a few dozen are usual
 EXCESS_TOLERANCE = 1e-9
 
 
-@dataclass
-class Mixture:
+class Mixture(NamedTuple):
     """Policies with weights Q ≥ 0, which sum to at most 1; the leader has the remaining weight.
 
+    coef: the policies' coefficients (P + 1, d + 1, K), those of the leader last. weights (P,).
     The leader's scores estimate gains. The other policies' scores include a bonus for arms that
     were little explored.
     """
 
-    leader: Scorer
-    policies: list[Scorer] = field(default_factory=list)
-    weights: Array = field(default_factory=lambda: np.zeros(0))
+    coef: Array
+    weights: Array
 
     def votes(self, x: Array, available: Array) -> Array:
         """Return each available arm's share of the policies' votes at x (n, d): (n, A).
@@ -44,38 +44,40 @@ class Mixture:
         total = np.zeros((len(x), int(available.sum())))
         row = np.arange(len(x))
         shares = [*self.weights.tolist(), max(1.0 - float(self.weights.sum()), 0.0)]
-        for policy, share in zip(self.everyone, shares, strict=True):
-            total[row, policy.scores(x)[:, available].argmax(axis=1)] += share
+        for policy, share in zip(self.coef, shares, strict=True):
+            total[row, scores(x, policy)[:, available].argmax(axis=1)] += share
         return total
 
-    @property
-    def everyone(self) -> list[Scorer]:
-        """Return all policies, the leader last."""
-        return [*self.policies, self.leader]
 
+def solve(
+    x: Array, gains: Array, mu: float, find: Callable[[Array], Array], psi: float = 100.0
+) -> Mixture:
+    """Return the mixture for contexts x (n, d), gains (n, K) and minimum probability μ ≤ 1/(2K).
 
-def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0) -> Mixture:
-    """Return the mixture for contexts x (n, d), gains (n, K) and minimum probability μ ≤ 1/(2K)."""
+    find: a function from gains to the policy of the largest total gain, as `least_squares(x)`.
+    """
     n, K = gains.shape
-    find, row = oracle.on(x), np.arange(n)
+    row = np.arange(n)
     leader = find(gains)
-    best = float(gains[row, leader.scores(x).argmax(axis=1)].mean())
-    mixture = Mixture(leader)
+    best = float(gains[row, scores(x, leader).argmax(axis=1)].mean())
+    policies = list[Array]()
+    weights = np.zeros(0)
     choices = np.zeros((0, n), np.int64)
     gain = np.zeros(0)
     Q = np.zeros((n, K))
     for _ in range(MAX_POLICIES):
         # Σ Q(π)(2K + b_π) ≤ 2K: else all weights shrink until it holds
-        regret = float(mixture.weights @ (2.0 * K + (best - gain) / (psi * mu)))
+        regret = float(weights @ (2.0 * K + (best - gain) / (psi * mu)))
         if regret > 2.0 * K:
-            mixture.weights *= 2.0 * K / regret
+            weights *= 2.0 * K / regret
             Q *= 2.0 * K / regret
         inverse = 1.0 / ((1.0 - K * mu) * Q + mu)
         policy = find(gains + psi * mu * inverse)
-        choice = policy.scores(x).argmax(axis=1)
+        choice = scores(x, policy).argmax(axis=1)
         value = float(gains[row, choice].mean())
         if value > best:  # the oracle did not find this policy at first
-            mixture.leader, best = policy, value
+            leader = policy
+            best = value
         v = inverse[row, choice]
         excess = v.mean() - 2.0 * K - (best - value) / (psi * mu)
         if not excess > EXCESS_TOLERANCE * K:
@@ -84,10 +86,10 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
         Q[row, choice] += step
         same = np.flatnonzero((choices == choice).all(axis=1))
         if same.size:
-            mixture.weights[same[0]] += step
+            weights[same[0]] += step
         else:
-            mixture.policies.append(policy)
-            mixture.weights = np.append(mixture.weights, step)
+            policies.append(policy)
+            weights = np.append(weights, step)
             choices = np.vstack([choices, choice])
             gain = np.append(gain, value)
-    return mixture
+    return Mixture(np.stack([*policies, leader]), weights)

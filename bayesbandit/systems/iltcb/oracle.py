@@ -1,73 +1,33 @@
-"""Oracles, which find the best policy for given gains by cost-sensitive classification.
+"""The oracle, which finds the best policy for given gains by least squares.
 
-For contexts x (n, d), `oracle.on(x)` returns a function. It takes gains (n, K), one for each
-context and arm, and returns a policy whose total gain is (nearly) the largest. A policy has
-`scores(x) -> (n, K)` and chooses the arm of the largest score.
+A policy chooses the arm of the largest score x'θ_a + c_a. Its coefficients are (d + 1, K), the
+constants last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-
-from bayesbandit.checks import number
-from bayesbandit.extend import savable, settings_repr
 
 Array = np.ndarray
 # share of a column's sum of squares; rounding over a million rows is smaller
 DIAGONAL_SHARE = 1e-11
 
 
-class Scorer(Protocol):
-    """A policy that chooses the arm of the largest score."""
-
-    def scores(self, x: Array) -> Array:
-        """Return scores (n, K) at contexts x (n, d)."""
-        ...
+def scores(x: Array, coef: Array) -> Array:
+    """Return scores (…, n, K) at contexts x (n, d) by policies' coefficients (…, d + 1, K)."""
+    return np.asarray(x @ coef[..., :-1, :] + coef[..., -1:, :])
 
 
-class Oracle(Protocol):
-    """An algorithm that finds policies of large gain."""
+def least_squares(x: Array, ridge: float = 1.0) -> Callable[[Array], Array]:
+    """Return a function from gains (n, K) at contexts x (n, d) to a policy of (nearly) the largest
+    total gain: the coefficients of each arm's ridge regression. ridge: λ."""
+    from scipy.linalg import cho_factor, cho_solve
 
-    def on(self, x: Array) -> Callable[[Array], Scorer]:
-        """Return a function from gains (n, K) to a policy, for contexts x (n, d)."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """A policy with scores x'θ_a + c_a; coef (d + 1, K), the constants last."""
-
-    coef: Array
-
-    def scores(self, x: Array) -> Array:
-        return np.asarray(x @ self.coef[:-1] + self.coef[-1])
-
-
-@savable
-@dataclass(frozen=True)
-class LinearOracle:
-    """An oracle that regresses each arm's gains on the contexts.
-
-    ridge: λ, the penalty.
-    """
-
-    __repr__ = settings_repr
-
-    ridge: float = 1.0
-
-    def __post_init__(self) -> None:
-        number(self.ridge, "ridge", above=0)
-
-    def on(self, x: Array) -> Callable[[Array], Linear]:
-        from scipy.linalg import cho_factor, cho_solve
-
-        z = np.column_stack([x, np.ones(len(x))])
-        factor = cho_factor(penalised(z.T @ z, self.ridge))
-        return lambda gains: Linear(cho_solve(factor, z.T @ gains))
+    z = np.column_stack([x, np.ones(len(x))])
+    factor = cho_factor(penalised(z.T @ z, ridge))
+    return lambda gains: np.asarray(cho_solve(factor, z.T @ gains))
 
 
 def penalised(G: Array, penalty: float) -> Array:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import bayesbandit as bb
 from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.iltcb.belief import PolicyMixture
-from bayesbandit.systems.iltcb.oracle import LinearOracle, Oracle
 
 UNCLIPPED = 1e-12  # below any propensity
 
@@ -15,12 +14,12 @@ UNCLIPPED = 1e-12  # below any propensity
 @bb.extend.preset(PolicyMixture)
 def ILTCB(
     arms: Arms, n_features: int | None = None, exploration: float = 0.01, psi: float = 1.0,
-    gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
+    gains: Literal["dr", "ips"] = "dr",
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     *, min_probability: Alpha = 0.0, **settings: Any,
 ) -> bb.Bandit:  # fmt: skip
     """Return a bandit of ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies
-    found by an oracle.
+    found by a least-squares oracle.
 
     The theory has psi=100, gains="ips" and refit_every=1.0 (epochs that double). The defaults earn
     more on the bundled data sets. Unlike the paper's pseudocode, an arm without a reward so far is
@@ -28,8 +27,8 @@ def ILTCB(
     and their weights.
     """
     model = PolicyMixture(
-        exploration=exploration, psi=psi, gains=gains, oracle=oracle or LinearOracle(),
-        refit_every=refit_every, rewards=rewards, **bb.extend.pop_fields(PolicyMixture, settings),
+        exploration=exploration, psi=psi, gains=gains, refit_every=refit_every, rewards=rewards,
+        **bb.extend.pop_fields(PolicyMixture, settings),
     )  # fmt: skip
     policy = bb.Thompson(min_probability=min_probability)
     balance = bb.InversePropensity(clip=UNCLIPPED)

@@ -20,8 +20,6 @@ from bayesbandit.checks import (
 )
 from bayesbandit.extend import (
     Belief,
-    BeliefModel,
-    Described,
     LocationScale,
     Rounds,
     Schedule,
@@ -49,9 +47,9 @@ class PolicyTree:
     round's scores go to its leaf at once. The tree is grown again from all rounds on a schedule. At
     first it has one leaf.
 
-    base: the outcome model μ̂: `Ridge()`, or another model with a method `belief`. A round's μ̂ is
-        predicted from earlier rounds and then kept, so its own reward does not bias its scores. An
-        arm that was added later has no score in that round.
+    base: the outcome model μ̂, a `Ridge`. A round's μ̂ is predicted from earlier rounds and then
+        kept, so its own reward does not bias its scores. An arm that was added later has no score
+        in that round.
         It must not forget, as the tree does not.
     depth: levels of splits.
     by: "value" finds the tree whose leaves' best arms have the largest sum of scores. It is exact
@@ -77,7 +75,7 @@ class PolicyTree:
 
     compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
-    base: BeliefModel = field(default_factory=Ridge)
+    base: Ridge = field(default_factory=Ridge)
     depth: int = 2
     by: Literal["value", "classification"] = "value"
     cuts: int | None = 32
@@ -87,12 +85,8 @@ class PolicyTree:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        model = self.base
-        if isinstance(model, type) or not isinstance(model, BeliefModel):
-            raise TypeError(
-                "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
-                f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
-            )
+        if not isinstance(self.base, Ridge):
+            raise TypeError(f"base must be Ridge(…); got {shown(self.base)}")
         integer(self.depth, "depth", least=1)
         number(self.depth, "depth", most=MAX_DEPTH)
         one_of(self.by, "by", ("value", "classification"))
@@ -103,11 +97,6 @@ class PolicyTree:
         number(self.prior_rows, "prior_rows", least=0, largest=MAX_ABS_VALUE)
         one_of(self.balanced, "balanced", (True, False))
 
-    def refuses_weights(self, n_arms: int, n_features: int) -> str:
-        """Return why the outcome model cannot use weights, if `balanced`; "" if it can."""
-        refuses = getattr(self.base, "refuses_weights", None) if self.balanced else None
-        return str(refuses(n_arms, n_features)) if refuses else ""
-
     def belief(
         self,
         n_arms: int,
@@ -115,16 +104,13 @@ class PolicyTree:
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
-        """Return the belief before any rounds. seed: for the outcome model.
+        """Return the belief before any rounds. The seed is not used.
 
         Raise ValueError with `normalize`.
         """
         if normalize:
             raise ValueError("scores are weighted by inverse propensities, not of mean 1")
-        seed = np.random.SeedSequence(0) if seed is None else seed
-        inner = self.base.belief(n_arms, n_features, False, seed)
-        if not isinstance(inner, Belief):
-            raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
+        inner = self.base.belief(n_arms, n_features)
         if inner.clock is not None:
             raise ValueError(f"a tree does not forget, and its base does: {shown(self.base)}")
         return TreeBelief(self, inner, n_arms, n_features)
@@ -144,7 +130,6 @@ class TreeBelief(Belief):
     def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
-        self.predict_may_refit = inner.predict_may_refit
         self.log = Rounds(n_features + n_arms)
         self.tree, self.fitted = Tree.root(), 0
         self.leaves = Leaves(1, n_arms)
@@ -275,10 +260,6 @@ class TreeBelief(Belief):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def reseed(self, seed: np.random.SeedSequence) -> None:
-        if hasattr(self.inner, "reseed"):
-            self.inner.reseed(seed)
-
     def fork(self) -> Self:
         twin = copy(self)
         twin.log, twin.inner, twin.leaves = self.log.fork(), self.inner.fork(), self.leaves.fork()
@@ -286,7 +267,7 @@ class TreeBelief(Belief):
 
     def state(self) -> State:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
-        parts = prefixed(TREE_PREFIX, self.tree.state()), prefixed(INNER_PREFIX, self.inner.state())
+        parts = prefixed(TREE_PREFIX, vars(self.tree)), prefixed(INNER_PREFIX, self.inner.state())
         return {"log": self.log.state(), "fitted": self.fitted, **parts[0], **parts[1]}
 
     def form(self, state: State, total: int) -> Form:
@@ -294,11 +275,8 @@ class TreeBelief(Belief):
         log = self.log.form(len(self.n), least=-1, nan=True)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
         form |= prefixed(TREE_PREFIX, tree_form(unprefixed(state, TREE_PREFIX), self.n_features))
-        if not isinstance(self.inner, Described):
-            return {**form, ...: object}
-        return form | prefixed(
-            INNER_PREFIX, self.inner.form(unprefixed(state, INNER_PREFIX), total)
-        )
+        inner = self.inner.form(unprefixed(state, INNER_PREFIX), total)
+        return form | prefixed(INNER_PREFIX, inner)
 
     def restore(self, state: State) -> None:
         self.log.restore(state["log"])

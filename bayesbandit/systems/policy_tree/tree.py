@@ -51,43 +51,32 @@ class Tree:
         nodes = descend(x, self.feature, self.threshold, self.left, self.right)
         return self.number[nodes]
 
-    def text(
-        self, leaves: Sequence[str] | None = None, features: Sequence[Any] | None = None
-    ) -> str:
+    def text(self, leaves: Sequence[str], features: Sequence[Any] | None = None) -> str:
         """Return the tree as text, one line for each node.
 
         leaves: a text for each leaf. features: their names.
         """
-        lines: list[str] = []
+        names = [f"x{j}" for j in range(self.feature.max() + 1)] if features is None else features
         number = self.number
+        lines: list[str] = []
 
-        def down(node: int, indent: str, before: str) -> None:
-            if (j := int(self.feature[node])) < 0:
-                text = f"leaf {number[node]}" if leaves is None else leaves[number[node]]
-                lines.append(f"{indent}{before}{text}")
-                return
-            name = f"x{j}" if features is None else features[j]
+        def below(node: int, indent: str) -> None:
             for sign, child in (("≤", self.left[node]), (">", self.right[node])):
-                condition = f"{name} {sign} {self.threshold[node]:.4g}"
+                split = f"{indent}{names[self.feature[node]]} {sign} {self.threshold[node]:.4g}"
                 if self.feature[child] < 0:
-                    down(int(child), indent, f"{condition}: ")
+                    lines.append(f"{split}: {leaves[number[child]]}")
                 else:
-                    lines.append(f"{indent}{condition}")
-                    down(int(child), indent + "    ", "")
+                    lines.append(split)
+                    below(child, indent + "    ")
 
-        down(0, "", "")
+        if self.n_leaves == 1:
+            return leaves[0]
+        below(0, "")
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def state(self) -> dict[str, Array]:
-        """Return the arrays by their names."""
-        return dict(vars(self))
 
 
 def tree_form(state: State, n_features: int) -> dict[str, object]:
-    """Return the form of what `Tree.state` gives. Each node but the first is below one before."""
+    """Return the form of a `Tree`'s arrays by name. Each node but the first is below one before."""
     M = len(state["feature"])
 
     def children(value: object, where: str) -> None:
