@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesbandit import plots
-from bayesbandit.ope import Log, check, evaluate
+from bayesbandit.ope import Log, evaluate
 from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.evidence.designs import linear
 from tests.ope.test_replay import uniform
@@ -69,18 +69,13 @@ def test_a_refused_interval_is_a_grey_point():
 
 
 @pytest.mark.slow
-def test_a_panel_an_arm_or_policy(result):
-    figure = drawn(plots.calibration(check(result.data)))
-    assert [ax.get_title() for ax in figure.axes] == ["0", "1", "2"]
+def test_a_panel_a_policy(result):
     figure = drawn(plots.value_sequences(result))
     assert [ax.get_title() for ax in figure.axes] == ["logged", r"arm \$0", "few"]
 
 
 def test_what_cannot_be_drawn_is_said():
     log = uniform()
-    told = Log(log.x, log.arm, log.reward, arms=log.arms, propensity=log.propensity)
-    with pytest.raises(ValueError, match="nothing to calibrate"):
-        plots.calibration(check(told))
     short = evaluate(log[:100], ["a"], sequence="asymptotic")
     with pytest.raises(ValueError, match="begin with round 120"):
         plots.value_sequences(short)

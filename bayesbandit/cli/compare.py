@@ -145,7 +145,7 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     """Return the pictures of a comparison by their files' names."""
     from bayesbandit import plots
 
-    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
+    figures = {"regret": plots.regret_curves(results)}
     several = results["bandit"].nunique() > 1 and results["replication"].nunique() > 1
     if several and n_sets <= plots.MANY:
         figures["differences"] = plots.paired_differences(results)

@@ -215,8 +215,6 @@ def pictures(result: Evaluation, doubt: Check, contrasted: bool) -> dict[str, Fi
     figures = {"values": plots.policy_values(result)}
     if contrasted:
         figures["differences"] = plots.policy_contrasts(result, LOGGED_POLICY)
-    if doubt.log.probabilities is not None:
-        figures["calibration"] = plots.calibration(doubt)
     if len(result.sequence):
         figures["sequences"] = plots.value_sequences(result)
     return figures

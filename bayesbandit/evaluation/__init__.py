@@ -2,7 +2,6 @@
 
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking
-from bayesbandit.evaluation.drift import drift
 from bayesbandit.evaluation.regrets import regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
@@ -17,7 +16,7 @@ from bayesbandit.evaluation.results import (
 from bayesbandit.evaluation.text import markdown, within
 
 __all__ = [
-    "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "drift", "first_optimal",
-    "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "summary",
+    "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "first_optimal", "last",
+    "markdown", "pairwise", "ranking", "regrets", "seed_of", "summary",
     "wide", "within",
 ]  # fmt: skip

@@ -1,9 +1,8 @@
 """Pictures of results and logs: each function returns a matplotlib `Figure`, ready to save."""
 
-from bayesbandit.plots.curves import MANY, propensities, regret_curves
+from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.evidence import (
-    calibration,
     policy_contrasts,
     policy_values,
     value_sequences,
@@ -11,11 +10,9 @@ from bayesbandit.plots.evidence import (
 
 __all__ = [
     "MANY",
-    "calibration",
     "paired_differences",
     "policy_contrasts",
     "policy_values",
-    "propensities",
     "regret_curves",
     "value_sequences",
 ]

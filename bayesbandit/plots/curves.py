@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.evaluation import RUN, check, curves, last
+from bayesbandit.evaluation import check, curves, last
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
 MANY = 12  # environments that still get a panel each
@@ -33,31 +33,6 @@ def regret_curves(
         column, what = "normalised_regret", "Normalised regret"
         label = "regret a round (units of reward)"
     return over_time(table, column, what, label, ax=ax, title=title, width=width)
-
-
-def propensities(
-    table: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
-
-    It is 1 for a policy without randomness.
-    """
-    table = check(table)
-    rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
-    rounds = rounds.where(table["propensity"].notna())
-    part = np.ceil(20 * table["t"] / table.groupby("environment")["t"].transform("max"))
-    table = table.assign(propensity=table["propensity"] * rounds, n=rounds, part=part)
-    parts = table.groupby([*RUN, "part"], sort=False)
-    mean = parts["propensity"].sum() / parts["n"].sum()
-    table = parts.max().assign(propensity=mean).reset_index()
-    label = "propensity of chosen arm"
-    return over_time(
-        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
-    )
 
 
 def over_time(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.checks import shown
-from bayesbandit.ope import Check, Evaluation
+from bayesbandit.ope import Evaluation
 from bayesbandit.plots.curves import MANY
 from bayesbandit.plots.differences import LOOKS, bars, compare
 from bayesbandit.plots.style import (
@@ -85,39 +85,6 @@ def policy_contrasts(
     default = f"Paired differences: {100 * result.level:g}% intervals, thin: all at once"
     keys = [dot(colour, marker, f"{what} {against}") for colour, marker, what in LOOKS.values()]
     return finish([panel], title, default, keys, handle=1)
-
-
-def calibration(
-    found: Check,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
-    errors.
-
-    There is a panel for each arm.
-    """
-    _check(found, Check, "calibration takes bb.ope.check(…)")
-    table = found.calibration
-    if table.empty:
-        raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
-    arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
-    _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
-    for panel, arm in zip(axes, arms, strict=True):
-        bins = table[table["arm"] == arm]
-        n = bins["rounds"].to_numpy()
-        expected, was = bins["expected"] / n, bins["chosen"] / n
-        reach = 2 * np.sqrt(np.maximum(expected * (1 - expected), 0) / n)
-        panel.plot([0, 1], [0, 1], color=GREY, lw=1.0)
-        panel.errorbar(expected, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
-        panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        dress(panel, str(arm), "logged probability", "share of rounds")
-        ruled(panel)
-    limit = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
-    default = f"Calibration of the logged probabilities ± 2 SE{limit}"
-    return finish(axes, title, default)
 
 
 def value_sequences(
