@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+GONE = {  # what to do instead of names that older versions had
+    "score": "; bandit.copy().choose(table) decides a table, and map_partitions one of Dask",
+}
+
 
 def load(package: str, homes: Mapping[str, str], name: str) -> Any:
     """Return the object of this name; raise AttributeError if the package has none.
@@ -14,6 +18,6 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
     stands for the module.
     """
     if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{GONE.get(name, '')}")
     module = import_module(f".{homes[name]}", "bayesbandit")
     return module if homes[name] == name else getattr(module, name)
