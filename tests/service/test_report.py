@@ -165,7 +165,7 @@ def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("rewards", [0, 1, 2])
 def test_a_first_day_reads_as_one(rewards, tmp_path):
-    """Numbers of one are singular, lags are read as days and times, and axes show the day itself."""
+    """Numbers of one are singular, lags are days and times, and axes show the day itself."""
     from bayesbandit.cli.report import watch
 
     now = [1.7640e9]
