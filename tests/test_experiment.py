@@ -276,7 +276,6 @@ def test_a_players_code_is_one_of_its_settings(tmp_path, name, run):
     file.write_text(PLAYER.format(**text))
     first = run(file, name, out)
     kept = set((out / "runs").iterdir())
-    file.write_text("# a remark\n" + PLAYER.format(**text))
     assert run(file, name, out) == first
     assert set((out / "runs").iterdir()) == kept
     file.write_text(PLAYER.format(**text | change))
