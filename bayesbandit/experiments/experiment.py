@@ -145,18 +145,14 @@ class Experiment:
         user_modules.unchanged(texts)
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = self._keys(described)
-        left = [run for run in keys if keys[run] not in cache.tables]
+        left = [run for run in keys if keys[run] not in cache]
         with bar("runs", len(keys), len(keys) - len(left), progress) as advance:
             for rows in self._played(left, jobs, texts):
-                tables = {
-                    keys[run]: pd.DataFrame(group).astype(SCHEMA)[list(SCHEMA)]
-                    for run, group in groupby(rows, itemgetter(*RUN))
-                }
-                cache.put(tables)
-                advance(len(tables))
-        table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
+                for run, group in groupby(rows, itemgetter(*RUN)):
+                    cache[keys[run]] = pd.DataFrame(group).astype(SCHEMA)[list(SCHEMA)]
+                    advance(1)
+        table = pd.concat([cache[key] for key in keys.values()], ignore_index=True)
         if out is not None:
-            cache.gather()
             seconds = time.monotonic() - begun if left else 0.0
             write_results(Path(out), table, described, seconds)
         table.attrs["seed"] = self.seed
