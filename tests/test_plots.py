@@ -265,7 +265,6 @@ PICTURES = {
     "paired_differences": partial(plots.paired_differences, simulated(5)),
     "policy_values": partial(plots.policy_values, EVALUATED),
     "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
-    "value_sequences": partial(plots.value_sequences, EVALUATED),
 }
 
 

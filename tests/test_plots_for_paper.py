@@ -42,7 +42,6 @@ PICTURES = {
     "paired_differences": lambda: partial(plots.paired_differences, simulated(5)),
     "policy_values": lambda: partial(plots.policy_values, evaluated()),
     "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
-    "value_sequences": lambda: partial(plots.value_sequences, evaluated()),
 }
 
 
@@ -98,11 +97,6 @@ def test_it_draws_on_axes_of_the_caller(name):
 def test_widths_are_checked(width):
     with pytest.raises(ValueError, match="width must be a finite number"):
         plots.regret_curves(simulated(1), width=width)
-
-
-def test_sequences_have_one_scale():
-    limits = {ax.get_ylim() for ax in plots.value_sequences(evaluated()).axes}
-    assert len(limits) == 1
 
 
 def test_shares_have_one_scale():
