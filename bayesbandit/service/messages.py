@@ -25,8 +25,7 @@ from bayesbandit.checks import MAX_ABS_VALUE
 from bayesbandit.store.rows import LONGEST_ID, check_id
 
 Variant = StrictStr | StrictInt
-PRINTABLE = r"^(?:[^\p{C}\p{Z}]| )+$"
-Id = Annotated[str, Field(max_length=LONGEST_ID, pattern=PRINTABLE), AfterValidator(check_id)]
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
 Real = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)
 ]
@@ -58,7 +57,8 @@ class Asked(Message):
         None, min_length=1, description="Those that may be chosen; none: all."
     )
     id: Id | None = Field(
-        None, description="Of the decision. The same id again gives the same decision."
+        None,
+        description="Of the decision, printable text. The same id again gives the same decision.",
     )
 
 
