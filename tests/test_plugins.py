@@ -189,19 +189,6 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     assert (tmp_path / "fails" / "table.csv").exists() == (part is None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "asked"),
-    [
-        ("players", "LinTS", lambda: parse_bandit("LinTS")),
-        ("models", "ridge", lambda: bb.load_model("ridge")),
-    ],
-)
-def test_an_offer_that_a_name_of_ours_hides_is_said(packages, kind, name, asked):
-    install(packages, "third-package", "3.0", {kind: {name: "fp_ok:Own"}})
-    with pytest.warns(UserWarning, match=rf"{name} is .*third-package 3\.0 .* is hidden by it"):
-        asked()
-
-
 @pytest.mark.slow
 def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
     out = tmp_path / "out"
