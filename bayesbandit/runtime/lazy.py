@@ -11,7 +11,7 @@ INSTEAD = {
     "bayesbandit.score": "bandit.copy().choose(table), and map_partitions of Dask, decide a table",
     "bayesbandit.evaluation.drift": 'half_life="auto" chooses one: bandit.belief.half_life',
     "bayesbandit.plots.calibration": "its numbers are bb.ope.check(log).calibration",
-    "bayesbandit.plots.propensities": "bayesbandit_studies.pictures.propensities draws it",
+    "bayesbandit.plots.propensities": "the package of the paper's studies draws it",
     "bayesbandit.plots.value_sequences": "its numbers are bb.ope.evaluate(…).sequence",
 }
 
