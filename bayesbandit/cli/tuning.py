@@ -36,8 +36,8 @@ def grid(text: str) -> dict[str, Factory]:
         tried["ridge"] = RIDGE_CANDIDATES
     free = {key: values for key, values in tried.items() if key not in chosen}
     variants = {}
-    for values in product(*free.values()):
-        settings = chosen | dict(zip(free, values, strict=True))
+    for cell in product(*free.values()):
+        settings = chosen | dict(zip(free, cell, strict=True))
         inside = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         label, factory = parse_bandit(f"{name}({inside})" if inside else name)
         variants[label] = factory
