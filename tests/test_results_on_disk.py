@@ -51,6 +51,26 @@ def test_a_broken_file_is_named_and_the_others_stay(tmp_path):
     assert same(Cache(tmp_path), 3)
 
 
+@pytest.mark.slow
+def test_flipped_bytes_are_no_other_numbers(tmp_path):
+    cache = Cache(tmp_path)
+    cache["0"] = table(0)
+    [file] = files(tmp_path)
+    whole = file.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 13):
+        broken = bytearray(whole)
+        broken[at] ^= 0x10
+        file.write_bytes(broken)
+        try:
+            found = Cache(tmp_path)["0"]
+        except ValueError:
+            refused += 1
+        else:
+            pd.testing.assert_frame_equal(found, table(0))
+    assert refused
+
+
 @pytest.mark.parametrize("before", [None, "{", "[]", '{"settings": 3}', '{"seconds": 9.0}'])
 def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch, before):
     if before is not None:

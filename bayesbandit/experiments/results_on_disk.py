@@ -43,7 +43,8 @@ class Cache:
     def __init__(self, folder: Path | None) -> None:
         from joblib import Memory
 
-        self.kept = Memory(folder, verbose=0).cache(_kept, ignore=["table"])
+        # compressed files have checksums
+        self.kept = Memory(folder, verbose=0, compress=True).cache(_kept, ignore=["table"])
         self.new: dict[str, pd.DataFrame] = {}
 
     def __contains__(self, key: str) -> bool:
