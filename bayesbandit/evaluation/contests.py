@@ -54,9 +54,11 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> tuple[np.ndarray,
 
     p is the t-test's; the sign test's if all gaps are equal; NaN with one replication.
     """
+    # R gaps of one sign and size have no variance: by chance all signs agree in 2 of 2^R cases
     alike = (gap != 0) & (se <= EQUAL_GAP_TOLERANCE * np.abs(gap))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
+    # t = mean gap / (s/√R) has R − 1 degrees of freedom
     p = 2 * student.sf(np.abs(t), np.maximum(R - 1, 1))
     return t, np.where(alike, 2.0 ** (1 - R), p)
 
@@ -135,6 +137,7 @@ def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     ranks = pd.DataFrame(
         {
             "normalised_regret": bandits["normalised_regret"].mean(),
+            # a mean of n independent means: √(Σ se²) / n, and NaN if one of them is
             "normalised_regret_se": np.sqrt(bandits["variance"].sum(min_count=n)) / n,
             "mean_reward": bandits["mean_reward"].mean(),
             "mean_rank": bandits["rank"].mean(),
