@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from bayesbandit.posteriors.comparing import compare_models
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.scale.learning import learn
-    from bayesbandit.scale.scoring import score
     from bayesbandit.service.client import Client
     from bayesbandit.service.service import Service
     from bayesbandit.store.log import DecisionLog
@@ -167,7 +166,6 @@ _HOMES = {
     "forms": "forms",
     "kernels": "kernels",
     "learn": "scale.learning",
-    "score": "scale.scoring",
     **extend.HOMES,
     **systems.HOMES,
 }

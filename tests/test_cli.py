@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,12 +49,12 @@ def test_compare_answers_the_question(compared):
     best = evaluation.ranking(table)["bandit"].iloc[0]
     said = " ".join(result.output.split())
     assert f"Best on this data: {best}," in said or f"no significant difference: {best}," in said
-    for picture in ("regret", "propensities", "differences"):
+    for picture in ("regret", "differences"):
         assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(folder / "table.csv")) == 2 * len(DEFAULT_BANDITS)
     assert "| LinTS" in (folder / "table.md").read_text()
     report = (folder / "report.html").read_text(encoding="utf-8")
-    assert report.count("data:image/png;base64") == 3
+    assert report.count("data:image/png;base64") == 2
     assert "Which bandit does best on iris, wine?" in report
     record = json.loads((folder / "run.json").read_text())
     assert record["settings"]["seed"] == 0
@@ -150,7 +151,7 @@ def own_player(tmp_path, *told):
 def test_a_player_need_not_know_its_propensities(tmp_path):
     result = own_player(tmp_path, "--data", "iris", "--bandit", "LinTS", "--bandit", "Own")
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "compare" / "propensities.png").is_file()
+    assert (tmp_path / "compare" / "regret.png").is_file()
 
 
 @pytest.mark.slow
@@ -310,8 +311,8 @@ def test_a_model_of_ones_own_is_compared(own, tmp_path):
     own.write_text(OWN.replace("0.4", "0.3"))
     again = run(*told, "--bandit", own, "--bandit", f"{own}:mine(alpha=0.5, draws=50)")
     assert again.exit_code == 0, again.output
-    kept = pd.concat(map(pd.read_parquet, (tmp_path / "compare" / "runs").iterdir()))
-    assert kept.groupby("bandit")["key"].nunique().tolist() == [1, 2, 2]
+    kept = [joblib.load(one) for one in (tmp_path / "compare" / "runs").rglob("output.pkl")]
+    assert pd.concat(one[:1] for one in kept).groupby("bandit").size().tolist() == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -467,7 +468,7 @@ def test_compile_says_where_kernels_are():
     text = " ".join(found.output.split())
     assert "LinTS: " in text
     assert "LinUCB(alpha=2.0): " in text
-    assert re.search(r"\d+ files, \d+\.\d MB, in /", text)
+    assert re.search(r"Compiled code is in /", text)
 
 
 @pytest.mark.slow
@@ -499,7 +500,8 @@ def test_settings_are_chosen_on_one_half_and_shown_on_the_other(tuned):
     """The choice is the least mean regret of streams 0 and 1; the table has streams 2 to 4."""
     out, result = tuned
     assert result.exit_code == 0, result.output
-    runs = pd.concat(map(pd.read_parquet, (out / "compare" / "runs").iterdir()), ignore_index=True)
+    kept = (out / "compare" / "runs").rglob("output.pkl")
+    runs = pd.concat(map(joblib.load, kept), ignore_index=True)
     ends = evaluation.last(runs)
     first = ends[(ends["replication"] < 2) & (ends["environment"] == "wine")]
     for name, stem, tried in (("LinTS(ridge=1.0)", "LinTS(", 4), ("LinGreedy", "LinGreedy(", 3)):

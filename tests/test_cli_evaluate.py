@@ -72,7 +72,7 @@ def test_one_page_answers(log, tmp_path):
     assert (table["always_low"] <= table["low"]).all()
     assert table.loc["LinTS(alpha=.25)", "estimate"] > later
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64") == 4
+    assert page.count("data:image/png;base64") == 2
     for part in ("Paired differences", "Always-valid p", "Calibration", "effective"):
         assert part in page
     settings = json.loads((folder / "run.json").read_text())["settings"]

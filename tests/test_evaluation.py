@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 from scipy import stats
 
 from bayesbandit import evaluation as ev
-from tests.cases import few
 
 Run = tuple[str, str, int, list[int], list[float], list[float]]
 
@@ -114,20 +113,6 @@ def test_pairwise_is_antisymmetric(mixed):
     assert {"win", "loss", "draw"} >= set(pairs["outcome"])
 
 
-def test_error_rates_of_one_run_meet_the_pooled_z_test(mixed):
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    once = mixed[mixed["replication"] == 1]
-    pairs = ev.pairwise(once).query("environment != 'synthetic'")
-    assert len(pairs) == 12
-    ends = once[once["t"] == 200].set_index(["environment", "bandit"])["regret"]
-    for pair in pairs.to_dict("records"):
-        a, b = (ends[pair["environment"], pair[side]] for side in ("row", "column"))
-        statistic, p = proportion.proportions_ztest([a, b], [200, 200])
-        assert pair["statistic"] == pytest.approx(statistic, rel=1e-9)
-        assert pair["p"] == pytest.approx(p, rel=1e-6, abs=1e-15)
-        assert pair["difference"] == pytest.approx((a - b) / 200)
-
-
 def test_replications_meet_the_paired_t_test(mixed):
     ends = mixed[mixed["t"] == 200]
     for pair in ev.pairwise(mixed).to_dict("records"):
@@ -140,8 +125,8 @@ def test_replications_meet_the_paired_t_test(mixed):
         assert pair["difference_se"] == pytest.approx(gaps.sem())
 
 
-def test_one_replication_of_other_rewards_is_a_draw(mixed):
-    pairs = ev.pairwise(mixed[mixed["replication"] == 0]).query("environment == 'synthetic'")
+def test_one_replication_is_a_draw(mixed):
+    pairs = ev.pairwise(mixed[mixed["replication"] == 0])
     assert pairs["p"].isna().all()
     assert set(pairs["outcome"]) == {"draw"}
 
@@ -157,26 +142,6 @@ def test_a_bandit_against_itself_differs_in_one_case_of_twenty(replications):
     table = classified(errors, n)
     share = (between(table, "a", "b")["outcome"] != "draw").mean()
     assert 0.03 < share < 0.06
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "outcome"), [(0, 0, "draw"), (50, 50, "draw"), (0, 50, "win"), (50, 0, "loss")]
-)
-@pytest.mark.parametrize("rounding", [0.0, 1e-8, -1e-8])
-@few("0.0")
-def test_rates_without_variance(a, b, outcome, rounding):
-    table = classified({"a": np.array([[a]]), "b": np.array([[b]])}, 50)
-    table.loc[table["bandit"] == "a", "regret"] += rounding
-    pair = between(table, "a", "b")
-    assert (pair["p"].item() == 1) == (a == b)
-    assert pair["outcome"].item() == outcome
-
-
-def test_one_round_decides_nothing():
-    """Right against wrong: each of the two is as likely the other way round."""
-    pair = between(classified({"a": np.array([[0]]), "b": np.array([[1]])}, 1), "a", "b")
-    assert pair["p"].item() == pytest.approx(2 * stats.norm.sf(np.sqrt(2)))
-    assert pair["outcome"].item() == "draw"
 
 
 @pytest.mark.parametrize(("replications", "outcome"), [(2, "draw"), (5, "draw"), (6, "win")])

@@ -86,7 +86,7 @@ LISTED = set(
     ope environments evaluation plots engines systems extend
     """.split()
 )
-UNLISTED = {"Declared", "balance_table", "checks", "kernels", "learn", "score", "__version__"}
+UNLISTED = {"Declared", "balance_table", "checks", "kernels", "learn", "__version__"}
 PACKAGES = [bb, bb.extend, bb.systems]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesbandit import plots
-from bayesbandit.ope import Log, check, evaluate
+from bayesbandit.ope import Log, evaluate
 from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.evidence.designs import linear
 from tests.ope.test_replay import uniform
@@ -44,7 +44,6 @@ def test_titles_say_the_level_in_full(result):
     found = evaluate(result.data, result.policies, level=0.975, sequence="asymptotic")
     for figure in (
         plots.policy_values(found), plots.policy_contrasts(found, "logged"),
-        plots.value_sequences(found),
     ):  # fmt: skip
         assert "97.5%" in figure.get_suptitle()
 
@@ -68,29 +67,17 @@ def test_a_refused_interval_is_a_grey_point():
     np.testing.assert_allclose(figure.axes[0].lines[-1].get_xdata(), result.table["estimate"])
 
 
-@pytest.mark.slow
-def test_a_panel_an_arm_or_policy(result):
-    figure = drawn(plots.calibration(check(result.data)))
-    assert [ax.get_title() for ax in figure.axes] == ["0", "1", "2"]
-    figure = drawn(plots.value_sequences(result))
-    assert [ax.get_title() for ax in figure.axes] == ["logged", r"arm \$0", "few"]
-
-
 def test_what_cannot_be_drawn_is_said():
     log = uniform()
-    told = Log(log.x, log.arm, log.reward, arms=log.arms, propensity=log.propensity)
-    with pytest.raises(ValueError, match="nothing to calibrate"):
-        plots.calibration(check(told))
     short = evaluate(log[:100], ["a"], sequence="asymptotic")
-    with pytest.raises(ValueError, match="begin with round 120"):
-        plots.value_sequences(short)
     with pytest.raises(ValueError, match="no other one has an estimate"):
         plots.policy_contrasts(short, "a")
 
 
-def test_sequences_say_of_how_many_policies_they_are():
-    log = uniform()
-    policies = {f"policy {i}": "a" for i in range(13)}
-    figure = plots.value_sequences(evaluate(log, policies, sequence="asymptotic"))
-    assert len(figure.axes) == 12
-    assert "the first 12 of 13 policies" in " ".join(figure.get_suptitle().split())
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("calibration", "ope.check"), ("value_sequences", "sequence"), ("propensities", "studies")],
+)
+def test_a_picture_that_is_gone_says_what_to_do_instead(name, instead):
+    with pytest.raises(AttributeError, match=instead):
+        getattr(plots, name)

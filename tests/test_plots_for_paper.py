@@ -9,6 +9,7 @@ from matplotlib.text import Text
 
 import bayesbandit as bb
 from bayesbandit import plots
+from bayesbandit_studies.pictures import propensities
 from tests.test_plots import simulated
 
 COLUMN, PAGE = 3.4, 7.0  # inches of journals
@@ -38,12 +39,9 @@ def evaluated():
 
 PICTURES = {
     "regret_curves": lambda: partial(plots.regret_curves, simulated(5)),
-    "propensities": lambda: partial(plots.propensities, simulated(5)),
     "paired_differences": lambda: partial(plots.paired_differences, simulated(5)),
     "policy_values": lambda: partial(plots.policy_values, evaluated()),
     "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
-    "calibration": lambda: partial(plots.calibration, bb.ope.check(log())),
-    "value_sequences": lambda: partial(plots.value_sequences, evaluated()),
 }
 
 
@@ -101,12 +99,7 @@ def test_widths_are_checked(width):
         plots.regret_curves(simulated(1), width=width)
 
 
-def test_sequences_have_one_scale():
-    limits = {ax.get_ylim() for ax in plots.value_sequences(evaluated()).axes}
-    assert len(limits) == 1
-
-
 def test_shares_have_one_scale():
     table = simulated(2)
     table.loc[table["environment"] == "env 0", "propensity"] = 0.3
-    assert {ax.get_ylim()[0] for ax in plots.propensities(table).axes} == {0.0}
+    assert {ax.get_ylim()[0] for ax in propensities(table).axes} == {0.0}

@@ -5,6 +5,7 @@ import pytest
 
 from bayesbandit import plots
 from bayesbandit.plots.style import look
+from bayesbandit_studies.pictures import propensities
 from tests.pictures import inside
 from tests.test_plots import simulated
 
@@ -19,7 +20,7 @@ def test_looks_differ():
     assert (len(lines), len(points)) == (252, 63)
 
 
-DRAWN = [plots.regret_curves, plots.propensities, plots.paired_differences]
+DRAWN = [plots.regret_curves, propensities, plots.paired_differences]
 
 
 @pytest.mark.slow
@@ -42,10 +43,10 @@ def test_tables_of_ties_and_long_names(draw):
 @pytest.mark.slow
 def test_propensities_use_their_axes_and_say_where_none_is_known():
     table = simulated(2).assign(propensity=lambda rows: 0.95 + 0.04 * (rows["t"] % 2))
-    low, high = inside(plots.propensities(table)).axes[0].get_ylim()
+    low, high = inside(propensities(table)).axes[0].get_ylim()
     assert 0.9 < low < 0.95 < 1.0 < high < 1.02
     table.loc[table["environment"] == "env 1", "propensity"] = np.nan
-    one, two = inside(plots.propensities(table)).axes
+    one, two = inside(propensities(table)).axes
     assert not one.texts
     assert [text.get_text() for text in two.texts] == ["none known"]
 

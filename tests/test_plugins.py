@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit.cli.app import app
 from bayesbandit.cli.bandits import parse_bandit
-from bayesbandit.experiments.results_on_disk import Cache
 from bayesbandit.runtime import user_modules
 from tests.cases import few
 
@@ -190,19 +189,6 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     assert (tmp_path / "fails" / "table.csv").exists() == (part is None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "asked"),
-    [
-        ("players", "LinTS", lambda: parse_bandit("LinTS")),
-        ("models", "ridge", lambda: bb.load_model("ridge")),
-    ],
-)
-def test_an_offer_that_a_name_of_ours_hides_is_said(packages, kind, name, asked):
-    install(packages, "third-package", "3.0", {kind: {name: "fp_ok:Own"}})
-    with pytest.warns(UserWarning, match=rf"{name} is .*third-package 3\.0 .* is hidden by it"):
-        asked()
-
-
 @pytest.mark.slow
 def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
     out = tmp_path / "out"
@@ -211,5 +197,5 @@ def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
     for version in ("1.0", "1.0", "1.1"):
         install(packages, "first-package", version, OFFERED)
         bb.Experiment([IRIS], players, 5, 1).run(out=out, progress=False)
-        kept.append(len(Cache(out / "runs").tables))
+        kept.append(len([*(out / "runs").rglob("output.pkl")]))
     assert kept == [1, 1, 2]

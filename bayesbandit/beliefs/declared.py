@@ -151,8 +151,7 @@ class Declared:
             setting = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
                 f"{setting} needs a linear-Gaussian posterior, where it is exact; "
-                f"{name} is known by {known_by}: give half_life a number of rounds "
-                "(bb.evaluation.drift(log) shows which predicts best)"
+                f"{name} is known by {known_by}: give half_life a number of rounds"
             )
         if normalize and self.memory.ticks:
             raise ValueError(

@@ -68,22 +68,34 @@ class DriftTest:
         return f"DriftTest({verdict}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
-class Forecasts:
-    """Ridge regressions of each arm's rewards, by several half-lives, over rounds that come in
-    parts, in their order.
+class Bettors:
+    """Regressions of each arm that bet against the first half-life, which is the hypothesis.
 
-    n: rewards so far. number: the arms' numbers, by their names.
+    Each half-life has several priors of its coefficients. The constant is θ₀ ~ N(0, CONSTANT_SD²)
+    and θ ~ N(0, s²I), in units of the noise. s is one of `COEFFICIENT_SDS`, each as probable as the
+    others at first: a prior too wide would let what forgets, and so returns to 0, win where θ is
+    about 0.
+
+    n: rewards so far, which come in parts, in their order. number: the arms' numbers, by name.
+    log_s (M, S): the log probabilities of the s, by each half-life. log_weight (M,): those of the
+    half-lives. log: the logarithm of the wealth of their mixture after the last reward.
     """
 
-    def __init__(self, model: Ridge, half_lives: Sequence[float | None]) -> None:
-        model = replace(model, half_life=None, drift=None, clock="rounds")
-        if model.variance == "rss":  # a sum of squares, which is no variance of a reward
-            model = replace(model, variance="rss/n")
+    def __init__(self, half_lives: Sequence[float | None]) -> None:
+        model = Ridge(1.0, variance=1.0, intercept=False)
         self.half_lives = tuple(half_lives)
-        self.models = [replace(model, half_life=half_life) for half_life in half_lives]
+        self.models = [
+            replace(model, half_life=half_life) for half_life in half_lives for _ in COEFFICIENT_SDS
+        ]
         self.beliefs: list[RidgeArms] = []
         self.number: dict[object, int] = {}
         self.n = 0
+        self.sds = COEFFICIENT_SDS * len(half_lives)
+        M, S = len(half_lives), len(COEFFICIENT_SDS)
+        self.log_s = np.full((M, S), -np.log(S))
+        weight = np.full(M, PRIOR_OF_CHANGE / max(1, M - 1))
+        weight[0] = 1.0 - PRIOR_OF_CHANGE
+        self.log_weight, self.log = np.log(weight), 0.0
 
     def begin(self, x: Array, arm: Array) -> tuple[Array, Array]:
         """Count rounds x (n, d), one tick after the other; return their ticks and the numbers of
@@ -101,34 +113,8 @@ class Forecasts:
         return ticks, played
 
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
-        reward before it was learned, by each half-life."""
-        ticks, played = self.begin(x, arm)
-        scores = [belief.learn_scored(ticks, x, played, reward) for belief in self.beliefs]
-        return np.reshape(scores, (len(self.models), len(x))).T.copy()
-
-
-class Bettors(Forecasts):
-    """Regressions of each arm that bet against the first half-life, which is the hypothesis.
-
-    Each half-life has several priors of its coefficients. The constant is θ₀ ~ N(0, CONSTANT_SD²)
-    and θ ~ N(0, s²I), in units of the noise. s is one of `COEFFICIENT_SDS`, each as probable as the
-    others at first: a prior too wide would let what forgets, and so returns to 0, win where θ is
-    about 0.
-
-    log_s (M, S): the log probabilities of the s, by each half-life. log_weight (M,): those of the
-    half-lives. log: the logarithm of the wealth of their mixture after the last reward.
-    """
-
-    def __init__(self, half_lives: Sequence[float | None]) -> None:
-        super().__init__(Ridge(1.0, variance=1.0, intercept=False), half_lives)
-        self.models = [model for model in self.models for _ in COEFFICIENT_SDS]
-        self.sds = COEFFICIENT_SDS * len(half_lives)
-        M, S = len(half_lives), len(COEFFICIENT_SDS)
-        self.log_s = np.full((M, S), -np.log(S))
-        weight = np.full(M, PRIOR_OF_CHANGE / max(1, M - 1))
-        weight[0] = 1.0 - PRIOR_OF_CHANGE
-        self.log_weight, self.log = np.log(weight), 0.0
+        """Learn rounds as `wealth`; return each half-life's score (n, M) before it learned."""
+        raise NotImplementedError
 
     def wealth(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one.

@@ -108,7 +108,7 @@ def compile_kernels(
         for text in bandit or bandits.DEFAULT_BANDITS:
             seconds = bandits.rehearse(bandits.rehearsed(text))
             say(f"{text}: {seconds:.1f} s")
-        folder, files, size = kept()
+        folder = kept()
         if folder is None:
             raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")
-    say(f"{files} files, {size / 1e6:.1f} MB, in {folder}")
+    say(f"Compiled code is in {folder}")

@@ -26,7 +26,6 @@ from bayesbandit.policies import Thompson
 from bayesbandit.runtime import fingerprints
 from bayesbandit.runtime.plugins import (
     Failed,
-    hides,
     module_of,
     plugin,
     plugins,
@@ -76,7 +75,6 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     label = text.strip()
     file = IN_FILE.fullmatch(name)
     if name in BANDITS:
-        hides("players", name, "the preset of bayesbandit")
         factory = partial(BANDITS[name], **settings)
         try:
             factory(2, 1)

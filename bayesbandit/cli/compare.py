@@ -119,8 +119,8 @@ def compare(
             results = experiment.run(jobs, folder)
     if results["replication"].nunique() == 1:
         warn(
-            "one replication cannot show a bandit that at times locks on to the wrong arm; "
-            "the test of significance takes its rounds for independent"
+            "one replication cannot show a bandit that at times locks on to the wrong arm, and "
+            "allows no test of significance"
         )
     ranking, summary = evaluation.ranking(results), evaluation.summary(results)
     titled = choices | {"Ranking": ranking, "Every data set": summary}
@@ -145,9 +145,10 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     """Return the pictures of a comparison by their files' names."""
     from bayesbandit import plots
 
-    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
-    several = results["bandit"].nunique() > 1 and results["replication"].nunique() > 1
-    if several and n_sets <= plots.MANY:
+    if n_sets > plots.MANY:
+        return {}
+    figures = {"regret": plots.regret_curves(results)}
+    if results["bandit"].nunique() > 1 and results["replication"].nunique() > 1:
         figures["differences"] = plots.paired_differences(results)
     return figures
 

@@ -17,7 +17,6 @@ from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.ope import Best, Check, Evaluation, Log
@@ -64,6 +63,7 @@ def evaluate(
     a test of the logged probabilities, and intervals that are valid at all rounds at once.
     """
     with clear_errors():
+        from bayesbandit import plots
         from bayesbandit.experiments.results_on_disk import record, write_record
         from bayesbandit.ope import check
         from bayesbandit.ope import evaluate as judge
@@ -81,7 +81,9 @@ def evaluate(
             notes.append(f"The logged probabilities are not tested: {doubt.untested}.")
         best = result.best()
         tables = titled(result, doubt, best)
-        figures = pictures(result, doubt, DIFFERENCES in tables)
+        figures = {"values": plots.policy_values(result)}
+        if DIFFERENCES in tables:
+            figures["differences"] = plots.policy_contrasts(result, LOGGED_POLICY)
         policies_table = tables["Policies"]
         folder.mkdir(parents=True, exist_ok=True)
         columns = str(data.roles or "")
@@ -203,23 +205,6 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
     if doubt.log.probabilities is not None:
         tables["Calibration of the logged probabilities"] = doubt.calibration
     return tables
-
-
-def pictures(result: Evaluation, doubt: Check, contrasted: bool) -> dict[str, Figure]:
-    """Return the pictures of the page by their files' names.
-
-    contrasted: whether there are differences from the logged policy.
-    """
-    from bayesbandit import plots
-
-    figures = {"values": plots.policy_values(result)}
-    if contrasted:
-        figures["differences"] = plots.policy_contrasts(result, LOGGED_POLICY)
-    if doubt.log.probabilities is not None:
-        figures["calibration"] = plots.calibration(doubt)
-    if len(result.sequence):
-        figures["sequences"] = plots.value_sequences(result)
-    return figures
 
 
 def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.DataFrame]) -> str:

@@ -28,8 +28,7 @@ MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others ar
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
 REWARDS_AT_ONCE = 10_000  # that the drift test takes in at a time
-MAX_POINTS = 1000  # of a curve
-SHORTEST_LAG = 1e-6  # that is drawn, since the axis is logarithmic
+LAGS = "Hours from decision to reward"
 VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -72,11 +71,9 @@ def watch(
     log: DecisionLog, since: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Figure], str]:
     """Return the tables and pictures of a log by their titles and names, and what it comes to."""
-    import numpy as np
     import pandas as pd
 
     from bayesbandit.cli import watching
-    from bayesbandit.evaluation.text import HOURS_IN, unit_of
     from bayesbandit.ope import Log
     from bayesbandit.plots import service as plots
 
@@ -106,15 +103,10 @@ def watch(
     answer = verdict(rows, weeks)
     lags = rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
     if len(lags):
-        unit = unit_of(lags.median())
-        late = lags / HOURS_IN[unit]
-        quantiles = {name: [late.quantile(q)] for name, q in QUANTILES.items()}
-        title = f"{unit.capitalize()} from decision to reward"
-        tables[title] = pd.DataFrame({"rewards": [len(late)], **quantiles})
-        share = np.linspace(0.0, 1.0, min(len(late), MAX_POINTS) + 1)[1:]
-        times = late.clip(SHORTEST_LAG).quantile(share).to_numpy()
-        figures["lags"] = plots.reward_lags(times, share, unit)
-        answer += f" Half of the rewards came within {late.median():.3g} {unit}."
+        quantiles = {name: [lags.quantile(q)] for name, q in QUANTILES.items()}
+        tables[LAGS] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
+        half = pd.Timedelta(hours=lags.median()).round("ms")
+        answer += f" Half of the rewards came within {half}."
     if data is not None:
         answer += changed(data)
     return tables, figures, answer

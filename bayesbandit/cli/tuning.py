@@ -20,30 +20,24 @@ LINEAR_BANDITS = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy"
 OTHER_GRIDS = {"ILTCB": {"exploration": (0.01, 0.1, 1.0)}}
 
 
-def tried(text: str) -> dict[str, tuple[float, ...]]:
-    """Return the values of each setting of a bandit that `--tune` tries.
+def grid(text: str) -> dict[str, Factory]:
+    """Return the settings of a bandit that `--tune` tries, by their names.
 
     text: `NAME` or `NAME(setting=value, …)`; settings that it names are kept. Thompson sampling and
     UCB are tried at four values of alpha, a linear bandit at three of ridge, ILTCB at three of
     exploration; any other player is played as it is.
     """
-    name, settings = parse(text)
-    grids: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
+    name, chosen = parse(text)
+    tried: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
     for kind, values in ALPHA_CANDIDATES.items():
         if name in BANDITS and name.endswith(kind):
-            grids["alpha"] = values
+            tried["alpha"] = values
     if name in LINEAR_BANDITS:
-        grids["ridge"] = RIDGE_CANDIDATES
-    return {key: values for key, values in grids.items() if key not in settings}
-
-
-def grid(text: str) -> dict[str, Factory]:
-    """Return the settings of a bandit that `--tune` tries, by their names."""
-    name, chosen = parse(text)
-    free = tried(text)
+        tried["ridge"] = RIDGE_CANDIDATES
+    free = {key: values for key, values in tried.items() if key not in chosen}
     variants = {}
-    for values in product(*free.values()):
-        settings = chosen | dict(zip(free, values, strict=True))
+    for cell in product(*free.values()):
+        settings = chosen | dict(zip(free, cell, strict=True))
         inside = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         label, factory = parse_bandit(f"{name}({inside})" if inside else name)
         variants[label] = factory
@@ -64,46 +58,34 @@ def play_tuned(
     if replications < 2:
         raise ValueError(f"--tune needs two replications or more; got {replications}")
     half = replications // 2
-    texts = {parse_bandit(text)[0]: text for text in named}
-    grids = {name: grid(text) for name, text in texts.items()}
-    every = {label: factory for cells in grids.values() for label, factory in cells.items()}
+    cell = ["environment", "bandit"]
+    grids = {parse_bandit(text)[0]: grid(text) for text in named}
+    every = {label: factory for variants in grids.values() for label, factory in variants.items()}
     first = Experiment(sets, every, horizon, half, seed).run(jobs, folder)
-    before = evaluation.summary(first).set_index(["environment", "bandit"])
-    regret = before["normalised_regret"]
+    before = evaluation.summary(first).set_index(cell)["normalised_regret"]
     best = {
-        (world.name, name): min(settings, key=lambda label: regret[world.name, label])
+        (world.name, name): min(variants, key=lambda label: before[world.name, label])
         for world in sets
-        for name, settings in grids.items()
+        for name, variants in grids.items()
     }
-    selected = {label: every[label] for label in every if label in best.values()}
+    selected = {label: every[label] for label in best.values()}
     both = Experiment(sets, selected, horizon, replications, seed).run(jobs, folder)
-    later = both[both["replication"] >= half]
-    played = dict([*later.groupby(["environment", "bandit"])])
+    later = dict([*both[both["replication"] >= half].groupby(cell)])
     runs = pd.concat(
-        [played[where, label].assign(bandit=name) for (where, name), label in best.items()],
+        [later[where, label].assign(bandit=name) for (where, name), label in best.items()],
         ignore_index=True,
     )
-    runs.attrs["seed"] = both.attrs["seed"]
-    after = evaluation.summary(runs).set_index(["environment", "bandit"])
-
-    def shown(cells: pd.DataFrame, place: tuple[str, str]) -> str:
-        mean = float(cells["normalised_regret"][place])
-        return evaluation.within(mean, float(cells["normalised_regret_se"][place]), 3)
-
-    free = {name: tried(text) for name, text in texts.items()}
+    runs.attrs = both.attrs
+    after = evaluation.summary(runs).set_index(cell)["normalised_regret"]
     rows = [
         {
             "environment": where,
             "bandit": name,
-            "tried": "; ".join(
-                f"{key} {', '.join(f'{value:g}' for value in values)}"
-                for key, values in free[name].items()
-            ),
             "setting": label,
-            "regret where chosen": shown(before, (where, label)),
-            "regret on the other half": shown(after, (where, name)),
+            "regret where chosen": before[where, label],
+            "regret on the other half": after[where, name],
         }
         for (where, name), label in best.items()
-        if free[name]
+        if len(grids[name]) > 1
     ]
     return runs, pd.DataFrame(rows)

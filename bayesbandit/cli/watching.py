@@ -24,7 +24,7 @@ def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
     parts = []
     for part in log.frames(since):
         erased = [bool(np.isnan(x).any()) for x in part["x"]]
-        parts.append(part[REPORT_COLUMNS].assign(erased=erased))  # no view of the whole part
+        parts.append(part[REPORT_COLUMNS].assign(erased=erased).copy())  # no view of all columns
     if not parts:
         raise ValueError(f"{log} has no decision in this time")
     rows = pd.concat(parts, ignore_index=True)

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused
+from bayesbandit.runtime.plugins import module_of, plugin, plugins, refused
 
 MODELS_VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
@@ -107,7 +107,6 @@ def load(name: str | os.PathLike[str]) -> Declaration:
         raise FileNotFoundError(f"{text} is not a model's file; give FILE.py or FILE.py:NAME")
     files = _files()
     if text in files:
-        hides("models", text, files[text])
         model = _one(files[text], None)
         register(model)
         return model

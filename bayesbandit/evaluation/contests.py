@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.special import erfc
 from scipy.stats import t as student
 
 from bayesbandit.checks import number
@@ -35,53 +34,41 @@ def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     differences of −4 in nine of ten runs and 36 in one, ± .3. The test calls the first one better
     with probability .58 for R = 5, .35 for R = 10, and .11 for R = 50.
 
-    One replication allows no paired test. If rewards are 0 or 1 and a best arm earns 1
-    (classification), regret / t is an error rate over n rounds. The two rates are compared by
-    z = (e_row − e_col) / √(2 ē(1 − ē)/n), with their mean ē. This assumes independent rounds, and
-    ignores that another run might lock on to another arm. With other rewards p is NaN, a draw.
+    One replication allows no test: p is NaN, a draw.
     """
     number(level, "level", above=0, below=1)
-    table = check(table)
-    rates = _classification(table)
-    ends = last(table)
-    # regrets that count errors are whole numbers
-    regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
-    pairs = _gaps(ends.assign(value=regret / ends["t"]))
+    ends = last(check(table))
+    pairs = _gaps(ends.assign(value=ends["regret"] / ends["t"]))
     pairs = pairs[pairs["row"] != pairs["column"]].reset_index(drop=True)
-    counts = pairs["environment"].isin(rates).to_numpy()
-    a, b, n, R, gap, gap_se = (
-        pairs[name].to_numpy(np.float64)
-        for name in ("row_regret", "column_regret", "n", "replications", "difference", "gap_se")
+    gap, se, R = (
+        pairs[name].to_numpy(np.float64) for name in ("difference", "gap_se", "replications")
     )
-    once = counts & (R == 1)
-    mean = (a + b) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        se = np.where(once, np.sqrt(2 * mean * (1 - mean) / n), gap_se)
-        z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
-    p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), _paired(gap, gap_se, R))
+    t, p = _paired(gap, se, R)
     outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
     columns = [*PAIR_COLUMNS, "row_regret", "column_regret", "replications", "difference"]
-    return pairs[columns].assign(difference_se=gap_se, statistic=z, p=p, outcome=outcome)
+    return pairs[columns].assign(difference_se=se, statistic=t, p=p, outcome=outcome)
 
 
-def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Return the two-sided p of mean gaps, given their standard errors, over R replications.
+def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return t and the two-sided p of mean gaps, given their standard errors, over R replications.
 
-    It is the t-test's p; the sign test's if all gaps are equal; NaN with one replication.
+    p is the t-test's; the sign test's if all gaps are equal; NaN with one replication.
     """
+    # R gaps of one sign and size have no variance: by chance all signs agree in 2 of 2^R cases
     alike = (gap != 0) & (se <= EQUAL_GAP_TOLERANCE * np.abs(gap))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
+    # t = mean gap / (s/√R) has R − 1 degrees of freedom
     p = 2 * student.sf(np.abs(t), np.maximum(R - 1, 1))
-    return np.where(alike, 2.0 ** (1 - R), p)
+    return t, np.where(alike, 2.0 ** (1 - R), p)
 
 
 def _gaps(ends: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each ordered pair that played the same replications of an environment.
 
-    ends: environment, bandit, replication, rounds t and the `value` that is compared.
+    ends: environment, bandit, replication and the `value` that is compared.
     """
-    ends = ends[[*RUN, "t", "value"]]
+    ends = ends[[*RUN, "value"]]
     both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
     groups = both.assign(gap=_gap(both["value_row"], both["value_column"])).groupby(
@@ -93,7 +80,6 @@ def _gaps(ends: pd.DataFrame) -> pd.DataFrame:
         difference=("gap", "mean"),
         gap_se=("gap", "sem"),
         replications=("gap", "count"),
-        n=("t_row", "sum"),
     ).reset_index()
 
 
@@ -124,7 +110,7 @@ def differences(
     gaps = met.loc[[pair for pair in wanted if pair in met.index]].reset_index()
     names = ["environment", "one", "other", "difference", "se", "replications"]
     frame = gaps[[*PAIR_COLUMNS, "difference", "gap_se", "replications"]].set_axis(names, axis=1)
-    return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
+    return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:]))[1])
 
 
 def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
@@ -151,6 +137,7 @@ def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     ranks = pd.DataFrame(
         {
             "normalised_regret": bandits["normalised_regret"].mean(),
+            # a mean of n independent means: √(Σ se²) / n, and NaN if one of them is
             "normalised_regret_se": np.sqrt(bandits["variance"].sum(min_count=n)) / n,
             "mean_reward": bandits["mean_reward"].mean(),
             "mean_rank": bandits["rank"].mean(),
@@ -160,12 +147,3 @@ def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
         }
     )
     return ranks.sort_values(["normalised_regret", "mean_rank"], kind="stable").reset_index()
-
-
-def _classification(table: pd.DataFrame) -> list[str]:
-    """Return the environments whose rewards are 0 or 1 and whose best arm always earns 1."""
-    reward, regret = table["reward"], table["regret"]
-    is_count = (reward == reward.round()) & reward.between(0, table["t"])
-    binary = is_count & ((reward + regret - table["t"]).abs() <= 1e-9 * table["t"])
-    kinds = binary.groupby(table["environment"], sort=False).all()
-    return kinds.index[kinds].tolist()

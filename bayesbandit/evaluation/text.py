@@ -11,7 +11,6 @@ import pandas as pd
 # before a blank.
 MARKDOWN_CHARACTERS = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
 ESCAPES = {"<": "&lt;", "&": "&amp;"}
-HOURS_IN = {"days": 24.0, "hours": 1.0, "minutes": 1 / 60, "seconds": 1 / 3600}  # a unit of time
 SCIENTIFIC_FROM = 1e15  # numbers of this size or more are written with powers of ten
 
 
@@ -65,11 +64,6 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     form = f".{digits}f" if max(numbers) < SCIENTIFIC_FROM else ".3g"
     text = f"{mean:{'+' if sign else ''}z{form}}"
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
-
-
-def unit_of(hours: float) -> str:
-    """Return the largest unit of time of which so many hours are at least one; else seconds."""
-    return next((unit for unit, size in HOURS_IN.items() if hours >= size), "seconds")
 
 
 def is_numeric(values: pd.Series) -> bool:

@@ -15,7 +15,7 @@ from math import nan
 from operator import itemgetter
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ from bayesbandit.bandit.player import (
     step,
 )
 from bayesbandit.checks import Name
-from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
+from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.evaluation.results import RUN, SCHEMA
 from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime import fingerprints, user_modules
@@ -46,13 +46,6 @@ Run = tuple[str, str, int]  # environment, bandit and replication
 
 # rounds per checkpoint whose propensity is computed if the weights do not need it
 AUDITED_ROUNDS = 16
-
-
-@runtime_checkable
-class Declares(Protocol):
-    """A model with a text that distinguishes it from other models of the same name."""
-
-    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
 
 
 def stream(seed: int, *key: object) -> np.random.SeedSequence:
@@ -145,18 +138,14 @@ class Experiment:
         user_modules.unchanged(texts)
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = self._keys(described)
-        left = [run for run in keys if keys[run] not in cache.tables]
+        left = [run for run in keys if keys[run] not in cache]
         with bar("runs", len(keys), len(keys) - len(left), progress) as advance:
             for rows in self._played(left, jobs, texts):
-                tables = {
-                    keys[run]: pd.DataFrame(group).astype(SCHEMA)[list(SCHEMA)]
-                    for run, group in groupby(rows, itemgetter(*RUN))
-                }
-                cache.put(tables)
-                advance(len(tables))
-        table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
+                for run, group in groupby(rows, itemgetter(*RUN)):
+                    cache[keys[run]] = pd.DataFrame(group).astype(SCHEMA)[list(SCHEMA)]
+                    advance(1)
+        table = pd.concat([cache[key] for key in keys.values()], ignore_index=True)
         if out is not None:
-            cache.gather()
             seconds = time.monotonic() - begun if left else 0.0
             write_results(Path(out), table, described, seconds)
         table.attrs["seed"] = self.seed
@@ -230,7 +219,7 @@ class Experiment:
         made_of: list[object] = [factory, type(player)]
         if isinstance(player, Bandit):
             made_of += [player.spec, player.policy, player.balance]
-            if isinstance(player.spec, Declares):
+            if hasattr(player.spec, "fingerprint"):
                 texts.append(player.spec.fingerprint(len(first.arms), first.n_features))
         texts += fingerprints.packages(*made_of)
         if code := fingerprints.fingerprint(*made_of):
@@ -302,7 +291,7 @@ def play(
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
         value, agreement = judge(player, environment.arms, sample)
-        solved = isinstance(environment, HasOptimum) and environment.solved(value, agreement)
+        solved = hasattr(environment, "solved") and environment.solved(value, agreement)
         yield {
             "t": t,
             "reward": reward,
@@ -341,9 +330,7 @@ def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, 
 
 def fingerprint(environment: Environment) -> str:
     """Return a text that distinguishes environments of the same name; data sets have their hash."""
-    if isinstance(environment, HasFingerprint):
-        return environment.fingerprint
-    return str(environment)
+    return str(getattr(environment, "fingerprint", environment))
 
 
 def _name(factory: Factory) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from bayesbandit.runtime.files import replacing
 
@@ -36,39 +35,34 @@ def versions() -> dict[str, str]:
 
 
 class Cache:
-    """Tables by key; with a `folder`, also in its Parquet files. Several runs may write into it.
+    """Tables by key, each kept by joblib in a folder as soon as it is there.
 
-    folder: None keeps tables in memory only.
+    Several runs may write into the folder. None: tables are in memory only.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-        self.files: list[Path] = []
-        self.tables: dict[str, pd.DataFrame] = {}
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.files = sorted(folder.glob("[!.]*.parquet"))
-            for file in self.files:
-                self.tables |= _read(file)
+        from joblib import Memory
 
-    def put(self, tables: Mapping[str, pd.DataFrame]) -> None:
-        """Keep tables, which are in one file."""
-        import pandas as pd
+        # compressed files have checksums
+        self.kept = Memory(folder, verbose=0, compress=True).cache(_kept, ignore=["table"])
+        self.new: dict[str, pd.DataFrame] = {}
 
-        self.tables |= tables
-        if self.folder is not None:
-            file = self.folder / f"{uuid4().hex}.parquet"
-            write(file, pd.concat(tables, names=["key", None]).reset_index(level="key"))
-            self.files.append(file)
+    def __contains__(self, key: str) -> bool:
+        return key in self.new or bool(self.kept.check_call_in_cache(key, None))
 
-    def gather(self) -> None:
-        """Put all tables into one file."""
-        if len(self.files) > 1:
-            scattered = self.files
-            self.files = []
-            self.put(self.tables)
-            for file in scattered:
-                file.unlink(missing_ok=True)
+    def __getitem__(self, key: str) -> pd.DataFrame:
+        table: pd.DataFrame = self.new[key] if key in self.new else self.kept(key, None)
+        return table
+
+    def __setitem__(self, key: str, table: pd.DataFrame) -> None:
+        self.new[key] = self.kept(key, table)
+
+
+def _kept(key: str, table: pd.DataFrame | None) -> pd.DataFrame:
+    """Return a table, so that joblib keeps it; of a kept one it reads the file instead."""
+    if table is None:
+        raise ValueError(f"the result that is kept as {key} is broken; delete its folder to go on")
+    return table
 
 
 def record(settings: Mapping[str, object], **more: object) -> dict[str, Any]:
@@ -109,15 +103,3 @@ def write(file: Path, frame: pd.DataFrame) -> None:
     """Write a table with a checksum for each page."""
     with replacing(file) as temporary:
         frame.to_parquet(temporary, index=False, write_page_checksum=True)
-
-
-def _read(file: Path) -> list[tuple[str, pd.DataFrame]]:
-    """Return the tables of a file, each with its key."""
-    import pandas as pd
-
-    try:
-        frame = pd.read_parquet(file, page_checksum_verification=True)
-        groups = frame.groupby("key", sort=False)
-        return [(str(key), table.drop(columns="key")) for key, table in groups]
-    except Exception as error:  # the reader may raise anything for a broken file
-        raise ValueError(f"{file} is broken: {error}; delete it to go on") from error

@@ -1,21 +1,22 @@
 """Pictures of results and logs: each function returns a matplotlib `Figure`, ready to save."""
 
-from bayesbandit.plots.curves import MANY, propensities, regret_curves
+from typing import TYPE_CHECKING, NoReturn
+
+from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
-from bayesbandit.plots.evidence import (
-    calibration,
-    policy_contrasts,
-    policy_values,
-    value_sequences,
-)
+from bayesbandit.plots.evidence import policy_contrasts, policy_values
+from bayesbandit.runtime.lazy import missing
 
 __all__ = [
     "MANY",
-    "calibration",
     "paired_differences",
     "policy_contrasts",
     "policy_values",
-    "propensities",
     "regret_curves",
-    "value_sequences",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise the error for a name that is not here."""
+        raise missing(__name__, name)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.evaluation import RUN, check, curves, last
+from bayesbandit.evaluation import curves, last
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
-MANY = 12  # environments that still get a panel each
+MANY = 12  # environments that get a panel each
 
 
 def regret_curves(
@@ -22,42 +21,9 @@ def regret_curves(
 ) -> Figure:
     """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
-
-    More than 12 environments share one panel: regret / t against the share of the horizon played,
-    mean ± standard error over environments.
     """
-    table = check(table)
-    column, what = "regret", "Cumulative regret"
     label = "cumulative regret (units of reward)"
-    if table["environment"].nunique() > MANY:
-        column, what = "normalised_regret", "Normalised regret"
-        label = "regret a round (units of reward)"
-    return over_time(table, column, what, label, ax=ax, title=title, width=width)
-
-
-def propensities(
-    table: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
-
-    It is 1 for a policy without randomness.
-    """
-    table = check(table)
-    rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
-    rounds = rounds.where(table["propensity"].notna())
-    part = np.ceil(20 * table["t"] / table.groupby("environment")["t"].transform("max"))
-    table = table.assign(propensity=table["propensity"] * rounds, n=rounds, part=part)
-    parts = table.groupby([*RUN, "part"], sort=False)
-    mean = parts["propensity"].sum() / parts["n"].sum()
-    table = parts.max().assign(propensity=mean).reset_index()
-    label = "propensity of chosen arm"
-    return over_time(
-        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
-    )
+    return over_time(table, "regret", "Cumulative regret", label, ax=ax, title=title, width=width)
 
 
 def over_time(
@@ -79,19 +45,13 @@ def over_time(
     have a line at 0 otherwise.
     """
     points = curves(table)
-    styles = looks(pd.unique(points["bandit"]))
-    count = replications(points["replications"])
-    clock = "round t"
-    once = count == "one replication"
-    rounds = pd.unique(last(table)["t"])
-    many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
-        count = f"{len(names)} environments, {count} each"
-        clock = "share of the horizon played (%)"
-        many, once = "", False  # the error is that over environments
-        points = _averaged(points, column)
-        names = [""]
+        raise ValueError(f"at most {MANY} environments have panels; got {len(names)}: draw some")
+    styles = looks(pd.unique(points["bandit"]))
+    count = replications(points["replications"])
+    rounds = pd.unique(last(table)["t"])
+    many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
     least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
@@ -104,7 +64,7 @@ def over_time(
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             panel.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
             panel.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
-        dress(panel, words(name), clock, label)
+        dress(panel, words(name), "round t", label)
         ruled(panel)
         panel.set_xlim(0, None)
         if points_here[column].min() < 0.0:
@@ -116,7 +76,8 @@ def over_time(
             panel.set_ylim(0.0, 1.03 if share else None)
         if points_here[column].isna().all():
             panel.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=panel.transAxes)
-    default = f"{what}{', ' if once else ': mean ± SE over '}{count}{many}"
+    over = ", " if count == "one replication" else ": mean ± SE over "
+    default = f"{what}{over}{count}{many}"
     keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     return finish(axes, title, default, keys, handle=3)
 
@@ -134,15 +95,3 @@ def horizon(table: pd.DataFrame) -> str:
     least, most = last(table)["t"].agg(["min", "max"])
     span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
     return f"after {span} rounds"
-
-
-def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return a column of `curves` by the share of the horizon: mean and error over environments."""
-    horizon = points.groupby("environment")["t"].transform("max")
-    runs = points.assign(t=100 * points["t"] / horizon).sort_values("t")
-    cells = runs.groupby(["environment", "bandit"])
-    times = np.linspace(cells["t"].min().max(), 100, 101)
-    lines = {key: np.interp(times, run["t"], run[column]) for key, run in cells}
-    shares = pd.DataFrame(lines, index=times).melt(value_name=column, ignore_index=False)
-    means = shares.groupby(["variable_1", shares.index])[column].agg(["mean", "sem"]).reset_index()
-    return means.set_axis(["bandit", "t", column, f"{column}_se"], axis=1).assign(environment="")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from bayesbandit.checks import shown
-from bayesbandit.ope import Check, Evaluation
-from bayesbandit.plots.curves import MANY
+from bayesbandit.ope import Evaluation
 from bayesbandit.plots.differences import LOOKS, bars, compare
 from bayesbandit.plots.style import (
     BLUE,
@@ -22,7 +18,6 @@ from bayesbandit.plots.style import (
     dress,
     finish,
     label_rows,
-    look,
     panels,
     plain,
     rows,
@@ -87,94 +82,9 @@ def policy_contrasts(
     return finish([panel], title, default, keys, handle=1)
 
 
-def calibration(
-    found: Check,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
-    errors.
-
-    There is a panel for each arm.
-    """
-    _check(found, Check, "calibration takes bb.ope.check(…)")
-    table = found.calibration
-    if table.empty:
-        raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
-    arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
-    _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
-    for panel, arm in zip(axes, arms, strict=True):
-        bins = table[table["arm"] == arm]
-        n = bins["rounds"].to_numpy()
-        expected, was = bins["expected"] / n, bins["chosen"] / n
-        reach = 2 * np.sqrt(np.maximum(expected * (1 - expected), 0) / n)
-        panel.plot([0, 1], [0, 1], color=GREY, lw=1.0)
-        panel.errorbar(expected, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
-        panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        dress(panel, str(arm), "logged probability", "share of rounds")
-        ruled(panel)
-    limit = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
-    default = f"Calibration of the logged probabilities ± 2 SE{limit}"
-    return finish(axes, title, default)
-
-
-def value_sequences(
-    result: Evaluation,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw the confidence sequence of each policy's value by round, a panel for each policy.
-
-    A sequence holds at all rounds at once.
-    """
-    _check(result, Evaluation, "value_sequences takes bb.ope.evaluate(…)")
-    table = result.sequence
-    policies = [name for name in result.policies if (table["policy"] == name).any()]
-    if not (names := policies[:MANY]):
-        raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
-    for panel, name in zip(axes, names, strict=True):
-        sequence = table[table["policy"] == name]
-        sequence = sequence.iloc[
-            np.unique(np.linspace(0, len(sequence) - 1, LINE_POINTS).astype(int))
-        ]
-        style = look(0)
-        panel.fill_between(
-            sequence["round"], sequence["low"], sequence["high"], color=style["color"], alpha=0.25
-        )
-        if (estimate := result.estimates[name]) is not None:
-            panel.axhline(estimate.value, color=GREY, lw=1.0)
-        dress(panel, str(name), "round", "mean reward a round")
-        ruled(panel)
-    _close(axes, table[table["policy"].isin(names)])
-    limit = "" if len(names) == len(policies) else f", the first {MANY} of {len(policies)} policies"
-    what = f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%"
-    default = f"{what}{limit}"
-    keys = [
-        Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
-        Line2D([], [], color=GREY, label="estimate at the end"),
-    ]
-    return finish(axes, title, default, keys, handle=2)
-
-
 def _check(value: object, kind: type, needs: str) -> None:
     if not isinstance(value, kind):
         raise TypeError(f"{needs}; got {shown(value)}")
-
-
-def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
-    """Give panels one scale, which shows the later four fifths of all sequences; the first
-    intervals may be very wide."""
-    late = table[table["round"] >= table["round"].max() / 5]
-    low, high = late["low"].min(), late["high"].max()
-    if np.isfinite([low, high]).all() and low < high:
-        room = 0.1 * (high - low)
-        for ax in axes:
-            ax.set_ylim(low - room, high + room)
 
 
 def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:

@@ -61,22 +61,6 @@ def weekly_values(values: pd.DataFrame) -> Figure:
     return finish([panel], None, default, keys[: 1 + int(not has_interval.all())], handle=2)
 
 
-def reward_lags(times: np.ndarray, share: np.ndarray, unit: str = "hours") -> Figure:
-    """Draw the share (m,) of rewards that came within such times (m,) of their decision.
-
-    unit: that of the times, in the plural.
-    """
-    panel = _panel()
-    if len(times) == 1:
-        panel.plot(times, share, "o", color=BLUE, ms=4)
-    panel.step(times, share, where="post", color=BLUE, lw=1.6)
-    dress(panel, "", f"{unit} after the decision (logarithmic)", "share of rewards")
-    ruled(panel)
-    panel.set_xscale("log")
-    panel.set_ylim(0, 1.03)
-    return finish([panel], None, "How late rewards come")
-
-
 def _short(arm: object) -> str:
     name = str(arm)
     return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"

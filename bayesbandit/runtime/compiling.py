@@ -16,7 +16,6 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
-from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -174,17 +173,9 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     )
 
 
-def kept() -> tuple[Path | None, int, int]:
-    """Return the folder that holds the compiled kernels of this process, with how many files and
-    how many bytes; None where none are kept."""
+def kept() -> str | None:
+    """Return the folder that holds the compiled kernels of this process; None: none are kept."""
     modules = [module for name, module in [*sys.modules.items()] if name.startswith("bayesbandit.")]
     kernels = [value for m in modules for value in vars(m).values() if isinstance(value, Kernel)]
     folders = {path for kernel in kernels if (path := kernel.stats.cache_path) is not None}
-    files = [file for folder in folders for file in Path(folder).glob("*.nb[ic]")]
-    if not files:
-        return None, 0, 0
-    return (
-        Path(os.path.commonpath([file.parent for file in files])),
-        len(files),
-        sum(file.stat().st_size for file in files),
-    )
+    return os.path.commonpath(folders) if folders else None

@@ -6,12 +6,12 @@ A module of the user's counts by its whole text; modules that it imports do not 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
+from inspect import getattr_static, unwrap
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -36,16 +36,16 @@ def fingerprint(*values: object) -> str:
     It covers the texts of their modules and the values that functions and objects hold. It is "" if
     all values are from installed packages.
     """
-    walk = _Walk(values)
-    if not walk.homes:
+    found, homes = _walk(values)
+    if not homes:
         return ""
-    texts = [user_modules.says(name) for name in sorted(walk.homes)]
-    return hashlib.sha256(repr((walk.found, texts)).encode()).hexdigest()[:16]
+    texts = [user_modules.digest(name) for name in sorted(homes)]
+    return hashlib.sha256(repr((found, texts)).encode()).hexdigest()[:16]
 
 
 def texts(*values: object) -> dict[str, str]:
     """Return digests of the user's modules in which the code of these values stands."""
-    return user_modules.digests(sorted(_Walk(values).homes))
+    return user_modules.digests(sorted(_walk(values)[1]))
 
 
 def packages(*values: object) -> list[str]:
@@ -64,72 +64,55 @@ def _home(value: object) -> str:
     return named.__module__ or ""
 
 
-class _Walk:
-    """What values hold (`found`), and the user's modules in which their code stands (`homes`)."""
-
-    def __init__(self, values: Iterable[object]) -> None:
-        self.found: list[Any] = []
-        self.homes: set[str] = set()
-        self._seen: dict[int, object] = {}  # kept alive, so that numbers stay theirs
-        self._visit(tuple(values))
-
-    def _visit(self, value: Any) -> None:
-        if id(value) in self._seen:
-            return
-        self._seen[id(value)] = value
+def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
+    """Return what values hold, and the names of the user's modules in which their code stands."""
+    found: list[Any] = []
+    homes: set[str] = set()
+    seen: dict[int, object] = {}  # kept alive, so that numbers stay theirs
+    waiting: list[Any] = [*values]
+    for value in waiting:  # it grows
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
         match value:
             case partial():
-                self._visit((value.func, value.args, value.keywords))
+                waiting += [value.func, value.args, value.keywords]
             case Deferred():
-                self._visit(value.load())
+                waiting.append(value.load())
             case Mapping():
-                self._visit((*value, *value.values()))
+                found.append(len(value))
+                waiting += [*value, *value.values()]
             case tuple() | list():
-                self.found.append(len(value))
-                for one in value:
-                    self._visit(one)
+                found.append(len(value))
+                waiting += value
             case np.ndarray():
-                self.found.append((value.shape, value.dtype.str, value.tobytes()))
-            case type():
-                self._visit_class(value)
+                found.append((value.shape, value.dtype.str, value.tobytes()))
+            case FunctionType() if installed(value.__module__ or ""):
+                waiting.append(unwrap(value))
             case FunctionType():
-                self._visit_function(value)
+                homes.add(value.__module__)
+                found.append(_does(value.__code__))
+                waiting += [cell.cell_contents for cell in value.__closure__ or ()]
+                waiting += [value.__defaults__, value.__kwdefaults__]
+                if not user_modules.text(value.__module__):  # of a notebook
+                    around = value.__globals__
+                    names = value.__code__.co_names
+                    waiting += [around[name] for name in names if name in around]
+            case type():
+                found.append(value.__qualname__)
+                own = [one for one in value.__mro__ if not installed(one.__module__)]
+                homes |= {one.__module__ for one in own}
+                waiting += [
+                    v for one in own for v in vars(one).values() if isinstance(v, FunctionType)
+                ]
+            case _ if isinstance(inner := getattr_static(value, "__wrapped__", None), FunctionType):
+                waiting.append(inner)
+            case _ if is_dataclass(value) or not installed(type(value).__module__):
+                waiting += [type(value), object.__getstate__(value)]
             case _:
-                self._visit_object(value)
-
-    def _visit_class(self, value: type) -> None:
-        self.found.append(value.__qualname__)
-        for one in value.__mro__:
-            if not installed(one.__module__):
-                self.homes.add(one.__module__)
-                self._visit([v for v in vars(one).values() if isinstance(v, FunctionType)])
-
-    def _visit_function(self, value: FunctionType) -> None:
-        home = value.__module__ or ""
-        if installed(home):
-            if (inner := inspect.unwrap(value)) is not value:
-                self._visit(inner)
-            return
-        self.homes.add(home)
-        self.found.append(_does(value.__code__))
-        self._visit([cell.cell_contents for cell in value.__closure__ or ()])
-        self._visit((value.__defaults__, value.__kwdefaults__))
-        if not user_modules.text(home):  # of a notebook
-            around = value.__globals__
-            self._visit([around[name] for name in value.__code__.co_names if name in around])
-
-    def _visit_object(self, value: Any) -> None:
-        inner = inspect.getattr_static(
-            value, "__wrapped__", None
-        )  # of what stands before a function
-        if isinstance(inner, FunctionType):
-            self._visit(inner)
-        elif is_dataclass(value) or not installed(type(value).__module__):
-            self._visit(type(value))
-            self._visit(object.__getstate__(value))
-        else:
-            with in_full():
-                self.found.append(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)))
+                with in_full():
+                    found.append(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)))
+    return found, homes
 
 
 def _does(code: CodeType) -> tuple[Any, ...]:

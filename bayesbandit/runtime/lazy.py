@@ -6,6 +6,22 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+# what to do instead of names that older versions had
+INSTEAD = {
+    "bayesbandit.score": "bandit.copy().choose(table), and map_partitions of Dask, decide a table",
+    "bayesbandit.evaluation.drift": 'half_life="auto" chooses one: bandit.belief.half_life',
+    "bayesbandit.plots.calibration": "its numbers are bb.ope.check(log).calibration",
+    "bayesbandit.plots.propensities": "the package of the paper's studies draws it",
+    "bayesbandit.plots.value_sequences": "its numbers are bb.ope.evaluate(…).sequence",
+}
+
+
+def missing(package: str, name: str) -> AttributeError:
+    """Return the error for a name that a package does not have."""
+    hint = INSTEAD.get(f"{package}.{name}", "")
+    said = f"module {package!r} has no attribute {name!r}"
+    return AttributeError(f"{said}: {hint}" if hint else said)
+
 
 def load(package: str, homes: Mapping[str, str], name: str) -> Any:
     """Return the object of this name; raise AttributeError if the package has none.
@@ -14,6 +30,6 @@ def load(package: str, homes: Mapping[str, str], name: str) -> Any:
     stands for the module.
     """
     if name not in homes:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise missing(package, name)
     module = import_module(f".{homes[name]}", "bayesbandit")
     return module if homes[name] == name else getattr(module, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -96,13 +95,6 @@ def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
     """Return the error for an offer that is not what its entry point promises."""
     by = offer(plugins(kind)[name][0])
     return TypeError(f"{name!r}, offered by {by}, must be {wanted}; it is {offered!r}")
-
-
-def hides(kind: str, name: str, thing: object) -> None:
-    """Warn that an object found under a name hides what packages offer under it."""
-    if points := plugins(kind).get(name):
-        by = " and ".join(map(offer, points))
-        warnings.warn(f"{name} is {thing}; that of {by} is hidden by it", stacklevel=3)
 
 
 def offer(point: EntryPoint) -> str:

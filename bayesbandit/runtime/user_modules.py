@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import sys
 import sysconfig
@@ -85,12 +84,6 @@ def text(module: str) -> bytes:
     return _texts[module][1]
 
 
-def says(module: str) -> str:
-    """Return the meaning of a module's text: comments and spaces are ignored."""
-    tree = _tree(module)
-    return ast.dump(tree) if tree.body else _digest(module)
-
-
 def loaded(module: str) -> ModuleType:
     """Return a module by name; an empty one if it is not loaded."""
     return sys.modules.get(module) or ModuleType(module)
@@ -105,22 +98,15 @@ def _spec(module: str) -> ModuleSpec | None:
     return vars(loaded(module)).get("__spec__")
 
 
-def _tree(module: str) -> ast.Module:
-    try:
-        return ast.parse(text(module))
-    except (SyntaxError, ValueError):  # compiled, or so broken that it is not loaded
-        return ast.Module([], [])
-
-
 def digests(names: Iterable[str]) -> dict[str, str]:
     """Return digests of the texts of the user's modules that have a file."""
-    return {name: _digest(name) for name in names if name != "__main__" and text(name)}
+    return {name: digest(name) for name in names if name != "__main__" and text(name)}
 
 
 def unchanged(digests: Mapping[str, str]) -> None:
     """Raise `ChangedCode` if a module was loaded from another text than `digests` saw."""
     for name, then in digests.items():
-        if name in sys.modules and _digest(name) != then:
+        if name in sys.modules and digest(name) != then:
             file = _file(name) or name
             raise ChangedCode(
                 f"{file} changed while the run was going, or since its processes loaded it: start "
@@ -129,5 +115,6 @@ def unchanged(digests: Mapping[str, str]) -> None:
             )
 
 
-def _digest(name: str) -> str:
+def digest(name: str) -> str:
+    """Return a digest of the text of a user's module."""
     return hashlib.sha256(text(name)).hexdigest()

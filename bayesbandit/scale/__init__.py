@@ -1,1 +1,1 @@
-"""Tables of any size: a bandit learns them part by part, and scores them part by part."""
+"""Tables of any size: a bandit learns them part by part."""

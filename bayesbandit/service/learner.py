@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
-from bayesbandit.store.records import LEARN, LEARNED, Due, Outcome
+from bayesbandit.store.records import LEARN, LEARNED, Outcome
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
@@ -67,7 +67,7 @@ class Learner:
                 self.ledger.database.checkpoint()
         return learned
 
-    def step(self, due: Sequence[Due]) -> tuple[int, int]:
+    def step(self, due: Sequence[Outcome]) -> tuple[int, int]:
         """Learn from these decisions; return how many were closed and how many learned."""
         before = self.version
         outcomes: Sequence[Outcome]
@@ -77,9 +77,7 @@ class Learner:
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         detail = {"closed": len(due), **version.state}
-        digest = self.ledger.commit(
-            before.digest, version.number, LEARN, detail, outcomes, due, data
-        )
+        digest = self.ledger.commit(before.digest, version.number, LEARN, detail, outcomes, data)
         if digest is None:
             return 0, 0
         self.version = replace(version, digest=digest)

@@ -21,11 +21,14 @@ from pydantic import (
     StrictStr,
 )
 
+from bayesbandit.checks import MAX_ABS_VALUE
 from bayesbandit.store.rows import LONGEST_ID, check_id
 
 Variant = StrictStr | StrictInt
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
-Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Real = Annotated[
+    float, Field(strict=True, allow_inf_nan=False, ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)
+]
 
 
 def _dated(value: object) -> object:
@@ -50,9 +53,12 @@ class Asked(Message):
     context: dict[str, JsonValue] | list[JsonValue] | None = Field(
         None, description="Columns by name, or numbers; of arms that have features, a row for each."
     )
-    arms: list[Variant] | None = Field(None, description="Those that may be chosen; none: all.")
+    arms: list[Variant] | None = Field(
+        None, min_length=1, description="Those that may be chosen; none: all."
+    )
     id: Id | None = Field(
-        None, description="Of the decision. The same id again gives the same decision."
+        None,
+        description="Of the decision, printable text. The same id again gives the same decision.",
     )
 
 

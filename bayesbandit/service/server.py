@@ -79,14 +79,14 @@ def application(
         lifespan=lifespan,
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
-        dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
         responses={
             code: {"model": Problem, "description": text} for code, text in HTTP_ERRORS.items()
         },
     )
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
     with_deadline = server.with_deadline
-    post = partial(app.add_api_route, methods=["POST"])
+    keyed = [Security(HTTPBearer(auto_error=False, description="The server's key."))]
+    post = partial(app.add_api_route, methods=["POST"], dependencies=keyed)
     post("/decide", with_deadline(server.decide))
     post("/reward", with_deadline(server.reward))
     post("/activate", with_deadline(server.activate), status_code=204, response_model=None)
@@ -94,7 +94,7 @@ def application(
         add = partial(app.add_api_route, methods=[method], include_in_schema=shown)
         add("/healthz", server.health)
         add("/readyz", with_deadline(server.ready))
-        add("/metrics", server.measure, response_class=Response)
+        add("/metrics", server.measure, response_class=Response, dependencies=keyed)
     for kind in (RequestValidationError, ValueError, TypeError, OSError):
         app.add_exception_handler(kind, _refused)
     return app

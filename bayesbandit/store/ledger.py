@@ -43,7 +43,6 @@ from bayesbandit.store.records import (
     UNREADABLE,
     Change,
     Conflict,
-    Due,
     NoDecision,
     Outcome,
     Stored,
@@ -309,7 +308,7 @@ class Ledger:
         """Yield whether this process may learn: one at a time may."""
         return self.database.learner()
 
-    def due(self, now: int, limit: int) -> tuple[list[Due], dict[str, str]]:
+    def due(self, now: int, limit: int) -> tuple[list[Outcome], dict[str, str]]:
         """Return at most `limit` open decisions that are due, the longest due first.
 
         Return beside them, by id, why rows cannot be read.
@@ -318,11 +317,11 @@ class Ledger:
         with self.database.read() as connection:
             queue = queue.order_by(STATE.due, STATE.decision_id).limit(limit)
             rows = connection.execute(queue).all()
-        queue_of_due = list[Due]()
+        queue_of_due = list[Outcome]()
         broken = dict[str, str]()
         for row in rows:
             try:
-                queue_of_due.append(due_of(row))
+                queue_of_due.append(outcome_of(row))
             except ValueError as error:
                 broken[row.id] = str(error)
         return queue_of_due, broken
@@ -338,12 +337,12 @@ class Ledger:
 
     def commit(
         self, before: bytes, number: int, kind: str, detail: Mapping[str, Any],
-        closed: Sequence[Outcome] = (), due: Sequence[Due] = (), data: bytes | None = None,
+        closed: Sequence[Outcome] = (), data: bytes | None = None,
     ) -> bytes | None:  # fmt: skip
         """Store a new version of the bandit in one transaction, and return its digest.
 
         before: the digest of the version before. closed: the outcomes of the decisions that it
-        closes. due: these as they were read. data: the bytes of the snapshot, if there is one.
+        closes. data: the bytes of the snapshot, if there is one.
         Return None, and store nothing, if another process has stored this version, or if something
         came for one of these decisions since they were read.
         """
@@ -351,9 +350,9 @@ class Ledger:
             {
                 "one": case.decision.id, "version": number, "place": i,
                 "outcome": case.outcome, "reward": case.reward, "reason": case.reason, "due": None,
-                "read": one.came, "seen": one.shown,
+                "read": case.came, "seen": case.shown,
             }
-            for i, (case, one) in enumerate(zip(closed, due, strict=True))
+            for i, case in enumerate(closed)
         ]  # fmt: skip
         rows.sort(key=itemgetter("one"))  # so that two transactions cannot deadlock
         at = microseconds()
@@ -468,14 +467,10 @@ def recorded() -> Select[Any]:
     )
 
 
-def due_of(row: Row[Any]) -> Due:
-    """Return an open decision of a row of `recorded`."""
-    return Due(stored_of(row), row.came, row.shown, row.value)
-
-
 def outcome_of(row: Row[Any]) -> Outcome:
-    """Return the outcome of a row of `Ledger.closed`."""
-    return Outcome(stored_of(row), row.outcome, row.reward, row.reason)
+    """Return the outcome of a row of `recorded`: of an open decision with the reward that came."""
+    reward = row.value if row.outcome is None else row.reward
+    return Outcome(stored_of(row), row.outcome, reward, row.reason, row.came, row.shown)
 
 
 def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:

@@ -107,7 +107,7 @@ class DecisionLog:
         return pd.concat(parts, ignore_index=True) if parts else table([], 0)
 
     def frames(
-        self, since: Time | None = None, until: Time | None = None, size: int = 10_000
+        self, since: Time | None = None, until: Time | None = None, size: int = 2_000
     ) -> Iterator[pd.DataFrame]:
         """Yield the rows of `frame` in tables of at most `size` rows, in bounded memory."""
         from bayesbandit.store.reading import frames

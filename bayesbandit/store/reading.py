@@ -39,7 +39,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
 
 
 def frames(
-    ledger: Ledger, since: object, until: object, size: int = 10_000
+    ledger: Ledger, since: object, until: object, size: int = 2_000
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
     beginning = ledger.beginning()

@@ -78,27 +78,20 @@ DECISION_COLUMNS = tuple(field.name for field in fields(Stored))
 
 
 @dataclass(frozen=True)
-class Due:
-    """An open decision that is to be learned now, with the reward that came in time.
+class Outcome:
+    """A decision, what came for it, and how it was closed: with which reward, or why without one.
 
+    outcome: None for an open one that is due, with the reward that came in time.
     came, shown: its state when it was read. `Ledger.commit` compares them, so that nothing is lost
     that comes while the learner works.
     """
 
     decision: Stored
-    came: int
-    shown: int
-    reward: float | None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a decision was closed: with which reward, or why without one."""
-
-    decision: Stored
-    outcome: str
+    outcome: str | None
     reward: float | None = None
     reason: str | None = None
+    came: int = 0
+    shown: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bayesbandit.checks import MAX_ABS_VALUE, Name, number, seconds
-from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Due, Outcome
+from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Outcome
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,26 @@ class Beginning:
     rounds: list[int]
 
 
-def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
-    """Return how a decision is closed: with a reward, or why without one.
+def closed_by(due: Outcome, how: Settings, retired: bool) -> Outcome:
+    """Return how a decision that is due is closed: with a reward, or why without one.
 
     retired: whether its arm was removed since.
     """
-    decision = due.decision
+
+    def closed(outcome: str, reason: str | None, reward: float | None = None) -> Outcome:
+        return replace(due, outcome=outcome, reward=reward, reason=reason)
+
     if how.activation and not due.shown:
-        return Outcome(decision, INACTIVE, reason="it was not activated")
-    if decision.erased:
-        return Outcome(decision, EXPIRED, reason="its context was erased")
+        return closed(INACTIVE, "it was not activated")
+    if due.decision.erased:
+        return closed(EXPIRED, "its context was erased")
     kind = DEFAULT if due.reward is None else REWARD
     reward = how.default_reward if due.reward is None else due.reward
     if reward is None:
-        return Outcome(decision, EXPIRED, reason="no reward came in time")
+        return closed(EXPIRED, "no reward came in time")
     if retired:
-        return Outcome(decision, RETIRED, reward, f"the arm {decision.arm!r} was removed")
-    return Outcome(decision, kind, reward)
+        return closed(RETIRED, f"the arm {due.decision.arm!r} was removed", reward)
+    return closed(kind, None, reward)
 
 
 def settings_of(

@@ -39,7 +39,6 @@ from bayesbandit.store.records import (
     STARTED,
     TIMELY,
     UNKNOWN,
-    Due,
     Outcome,
     Stored,
 )
@@ -237,7 +236,7 @@ class Verification:
                 continue
             shown = row.shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
-            due = Due(one.decision, row.came, shown, row.value)
+            due = replace(one, shown=shown, reward=row.value)
             right = closed_by(due, self.settings, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)

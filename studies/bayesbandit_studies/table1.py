@@ -209,7 +209,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "scale": share_rows(_rows(results), horizon(results)),
         "optimal_share": pictures.optimal_share(four),
         "regret": plots.regret_curves(four),
-        "propensities": plots.propensities(four),
+        "propensities": pictures.propensities(four),
     }
     return drawn | maps(evaluation.seed_of(results))
 

@@ -175,16 +175,6 @@ def test_amounts_bet_on_differences_of_means(monkeypatch):
         np.testing.assert_allclose(found[t], bet - bet**2 / 2, atol=1e-9)
 
 
-def test_half_lives_of_a_log():
-    still, changes = played(3, 800).history, played(3, 800, flip=400).history
-    table = bb.evaluation.drift(still)
-    assert (table["gain"] <= 3 * table["se"]).all()  # of eight
-    assert table["gain"][7] < 0 == table["gain"][0]
-    assert table["half_life"].tolist()[:2] == [np.inf, 8000.0]
-    changed = bb.evaluation.drift(bb.ope.Log.of(changes), bb.Ridge(), (None, 150.0))
-    assert changed["gain"][1] > 2 * changed["se"][1] > 0
-
-
 def test_bad_levels_and_bandits_without_rounds():
     bandit = bb.LinTS(2, 1)
     assert not bandit.drift_test().alarm

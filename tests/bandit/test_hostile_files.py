@@ -9,7 +9,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.kernels.arm import HEAD
-from bayesbandit.runtime import files
 from tests.bandit.kinds import KINDS, given_again, lived
 from tests.cases import few
 from tests.players import anatomy
@@ -216,19 +215,6 @@ def test_links_are_followed_and_modes_kept(tmp_path):
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
     assert bb.Bandit.load(path).t == 1
-
-
-def test_what_killed_processes_left_is_cleared(tmp_path):
-    path = tmp_path / ("x" * 250)
-    start = f".{path.name[:35]}."
-    dead, own, foreign = (
-        tmp_path / f"{start}{host}.{pid}.00000000.tmp"
-        for host, pid in ((files.HOST, 2**22 + 1), (files.HOST, os.getpid()), ("elsewhere", 1))
-    )
-    for file in (dead, own, foreign):
-        file.write_bytes(b"half")
-    bb.LinTS(2, 1).save(path)
-    assert sorted(tmp_path.iterdir()) == sorted([own, foreign, path])
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
     page, _ = written(log[1], tmp_path)
     assert not {"script", "link", "iframe", "b"} & set(page.tags)
     assert all(one.startswith("data:image/png;base64,") for one in page.addresses)
-    assert page.tags.count("img") == 4
+    assert page.tags.count("img") == 3
     assert any(BAD in text for text in page.texts)
 
 
@@ -165,7 +165,7 @@ def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("rewards", [0, 1, 2])
 def test_a_first_day_reads_as_one(rewards, tmp_path):
-    """Numbers of one are singular, lags have a unit that fits, and axes show the day itself."""
+    """Numbers of one are singular, lags are days and times, and axes show the day itself."""
     from bayesbandit.cli.report import watch
 
     now = [1.7640e9]
@@ -179,8 +179,8 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
         tables, figures, said = watch(log)
     number = "2 decisions" if rewards == 2 else "1 decision"
     assert said.startswith(f"{number} on 2025-11-24 (UTC), {rewards} with a reward that came")
-    assert ("within 0.5 seconds" in said) == bool(rewards)
-    assert ("Seconds from decision to reward" in tables) == bool(rewards)
+    assert ("within 0 days 00:00:00.5" in said) == bool(rewards)
+    assert ("Hours from decision to reward" in tables) == bool(rewards)
     for name in ("counts", "shares", "values"):
         low, high = figures[name].axes[0].get_xlim()
         assert 0 < high - low <= 3, name  # days

@@ -12,7 +12,7 @@ from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
 from bayesbandit.tables.encoder import Encoder
 
-AT_ONCE = 10_000  # decisions read at a time
+AT_ONCE = 2_000  # decisions read at a time: 10 kB each meanwhile
 COLUMNS = ["arm", "reward", "decided_at", "rewarded_at", "version"]
 OF_ARMS = ["arms", "probabilities", "mean"]  # columns with a value for each arm of a decision
 

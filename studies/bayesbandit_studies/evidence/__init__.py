@@ -78,13 +78,12 @@ class Simulations:
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = {unit: key(unit=unit, size=BLOCK, seed=self.seed) for unit in units}
-        left = [unit for unit in units if keys[unit] not in cache.tables]
+        left = [unit for unit in units if keys[unit] not in cache]
         done = len(units) - len(left)
         for unit, frame in zip(left, _measured(left, self.seed, jobs, done), strict=True):
-            cache.put({keys[unit]: frame})
-        table = self._whole(cache.tables[keys[unit]] for unit in units)
+            cache[keys[unit]] = frame
+        table = self._whole(cache[keys[unit]] for unit in units)
         if out is not None:
-            cache.gather()
             seconds = time.monotonic() - begun if left else 0.0
             write_results(Path(out), table, asdict(self), seconds)
         return table

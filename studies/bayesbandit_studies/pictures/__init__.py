@@ -6,6 +6,7 @@ from bayesbandit_studies.pictures.maps import assignment, bias, outcomes
 from bayesbandit_studies.pictures.optimal_share import optimal_share
 from bayesbandit_studies.pictures.pairs import pairwise_scatter
 from bayesbandit_studies.pictures.posteriors import coefficients, densities, shrinkage
+from bayesbandit_studies.pictures.propensities import propensities
 
 __all__ = [
     "assignment",
@@ -17,6 +18,7 @@ __all__ = [
     "optimal_share",
     "outcomes",
     "pairwise_scatter",
+    "propensities",
     "regret_rows",
     "shrinkage",
 ]
