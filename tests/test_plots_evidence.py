@@ -9,7 +9,14 @@ from bayesbandit import plots
 from bayesbandit.ope import Log, evaluate
 from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.evidence.designs import linear
-from tests.ope.test_replay import uniform
+
+
+def uniform(n=600, seed=0, d=2):
+    arms = ["a", "b", "c"]
+    rng = np.random.default_rng(seed)
+    x, k = rng.normal(size=(n, d)), rng.integers(3, size=n)
+    reward = np.where(k == 0, x[:, 0], np.where(k == 1, -x[:, 0], 0.2)) + rng.normal(size=n)
+    return Log(x, np.array(arms)[k], reward, np.full((n, 3), 1 / 3), arms=arms)
 
 
 @pytest.fixture(scope="module")
