@@ -20,9 +20,9 @@ from bayesbandit.ope.question import (
     Question,
     before,
     bounds_of,
-    check_support,
     group_of,
     sizes_of,
+    supported_by,
     targets_of,
     too_few,
     too_little,
@@ -109,6 +109,7 @@ class Rest(TypedDict, total=False):
     force: bool
     predictable: bool
     missing: str | None
+    while_available: bool
     subgroup: Any
 
 
@@ -127,6 +128,7 @@ def estimate(
     force: bool = False,
     predictable: bool = True,
     missing: str | None = None,
+    while_available: bool = False,
     subgroup: Any = None,
     planned: int | None = None,
 ) -> Estimate:
@@ -148,6 +150,7 @@ def estimate(
     predictable: False if the given target or means were learned from these rounds.
     missing: what a NaN reward means. "open": it may still come, and only rounds before the first
         one count. "random": it is lost, whatever it was.
+    while_available: leave out the rounds in which the target wants an arm that was not available.
     subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
     planned: the number of rounds for which a sequence is tuned; default: those of the log.
 
@@ -189,10 +192,11 @@ def estimate(
     if not on.any():
         raise Unsupported("the subgroup must have a round that counts; got none")
     targets = targets_of(data, target)
-    check_support(data, targets, on)
+    on, warnings = supported_by(data, targets, on, while_available)
     reward = np.where(observed, data.reward, 0.0)
     question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
-    weights, warnings = _settled(question, weights)
+    weights, more = _settled(question, weights)
+    warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
     needs_m = ESTIMATORS[estimator].modelled and not question.logged_alone
     m = predictable_means(data, learned, question.w, mean) if needs_m else None

@@ -112,18 +112,33 @@ def targets_of(log: Log, target: Any) -> tuple[Target, ...]:
     return tuple(target_of(log, t) for t in (target if pair else (target,)))
 
 
-def check_support(log: Log, targets: Sequence[Target], on: np.ndarray) -> None:
-    """Raise Unsupported if a target wants arms that were not possible in a round that counts."""
+def supported_by(
+    log: Log, targets: Sequence[Target], on: np.ndarray, while_available: bool
+) -> tuple[np.ndarray, list[str]]:
+    """Return the rounds that count, and warnings."""
     could = on.copy()
     for target in targets:
         if target.pi is not None:
             could &= supported(log, target.pi, on)
-    if lost := int((on & ~could).sum()):
+    lost = int((on & ~could).sum())
+    if not lost:
+        return on, []
+    if not while_available:
         raise Unsupported(
             f"the target wants arms that had probability 0 in {lost} of {int(on.sum())} rounds "
-            f"({lost / on.sum():.1%}); in Python, subgroup=, a mask of the other rounds, leaves "
-            "these out"
+            f"({lost / on.sum():.1%}); in Python, while_available=True leaves these rounds out"
         )
+    if not could.any():
+        raise Unsupported("the target wants arms that had probability 0 in every round")
+    warnings = [
+        f"the value is that of the {could.sum() / on.sum():.1%} of rounds where it could act"
+    ]
+    shares = [could[rows][on[rows]].mean() for rows in log.batches if on[rows].any()]
+    if any(0 < share < 1 for share in shares):
+        warnings.append(
+            "what could be done changed within batches: the value is that of such contexts"
+        )
+    return could, warnings
 
 
 class Sizes(NamedTuple):

@@ -396,8 +396,9 @@ def test_availability():
     part = Log(log.x, arm, log.reward, e, available=e > 0, batch=log.batch)
     with pytest.raises(ValueError, match=r"probability 0 in 200 of 400 rounds \(50.0%\)"):
         estimate(part, 2)
-    found = estimate(part, 2, mean="arm", subgroup=e[:, 2] > 0)
+    found = estimate(part, 2, mean="arm", while_available=True)
     assert found.n == 200
+    assert "50.0% of rounds" in found.warnings[0]
     assert found.value == pytest.approx(estimate(part[200:], 2, mean="arm").value)
     table = evaluate(part, {"a": 0, "c": 2}).table
     assert "200 of 400" in table.refused["c"]
@@ -424,11 +425,11 @@ def test_names_of_policies_and_subgroups():
     e /= e.sum(axis=1, keepdims=True)
     arm = (e.cumsum(axis=1) > np.random.default_rng(5).random((N, 1))).argmax(axis=1)
     part = Log(log.x, arm, log.reward, e, batch=log.batch)
-    result = evaluate(part, [0, 2, None])
+    result = evaluate(part, [0, 2, None], while_available=True)
     assert list(result.table.index) == [0, 2, "logged"]
     early = np.where(np.arange(N) < 200, "early", "late")
     found = result.subgroups(early)  # arm 2 could not be taken early
-    assert "in 200 of 200 rounds" in found.refused[2, "early"]
+    assert "in every round" in found.refused[2, "early"]
     assert np.isnan(found.low_all[2, "early"])
     for key in ((0, "early"), (2, "late"), ("logged", "late")):
         assert found.low_all[key] <= found.low[key] < found.high[key] <= found.high_all[key]
