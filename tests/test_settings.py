@@ -135,7 +135,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
     "Forest": (Forest, [
         ({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
         ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
-        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"),
+        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights"),
         ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
         ({"refit_every": 0.0}, "refit_every"),
     ]),

@@ -43,15 +43,18 @@ def bytes_of(belief):
 
 def twin(growth, grow, fill, seed):
     """A tree's honest values (n, 2) at all rows: splits from scikit-learn, the rest by hand."""
-    w, y = growth.weight, growth.reward
+    how, w, y = growth.how, growth.weight, growth.reward
+    copies = np.maximum(np.rint(w), 1).astype(int) if how == "replicate" else np.ones(len(w), int)
+    v = w if how == "sample_weight" else np.ones(len(w))
+    grow, fill = np.repeat(grow, copies[grow]), np.repeat(fill, copies[fill])
     tree = DecisionTreeRegressor(
         min_samples_split=growth.min_node + 1, min_samples_leaf=growth.min_leaf,
         max_features=growth.tried, random_state=seed,
-    ).fit(growth.codes[grow], y[grow], w[grow]).tree_  # fmt: skip
+    ).fit(growth.codes[grow], y[grow], v[grow]).tree_  # fmt: skip
     out = np.empty((len(w), 2))
 
     def descend(node, grow, fill, asked, above):
-        mine = w[fill].mean(), (w * y)[fill].mean()
+        mine = v[fill].mean(), (v * y)[fill].mean()
         mine = mine if len(fill) >= growth.min_leaf else above
         out[asked] = mine
         if tree.children_left[node] >= 0:
@@ -69,14 +72,16 @@ def twin(growth, grow, fill, seed):
     return out
 
 
+@pytest.mark.parametrize("how", ["sample_weight", "replicate"])
 @pytest.mark.parametrize("min_leaf", [1, 4])
-def test_a_tree_is_grown_by_one_half_and_filled_by_the_other(min_leaf, rng):
+def test_a_tree_is_grown_by_one_half_and_filled_by_the_other(how, min_leaf, rng):
     x, reward, weight, _ = rows()
-    growth = Growth(x, reward, weight, 5, min_leaf, 3)
+    growth = Growth(x, reward, weight, how, 5, min_leaf, 3)
     grow, fill = np.array_split(rng.permutation(80)[:50], 2)
     tree = growth.tree(grow, fill, 7)
     np.testing.assert_allclose(tree.ask(x)[0], twin(growth, grow, fill, 7), rtol=1e-12)
-    assert len(tree.feature) > 5
+    if how == "sample_weight":
+        assert len(tree.feature) > 5
 
 
 def test_no_reward_of_the_filling_half_moves_a_split(rng):
@@ -84,7 +89,9 @@ def test_no_reward_of_the_filling_half_moves_a_split(rng):
     grow, fill = np.array_split(rng.permutation(80)[:50], 2)
     other = reward.copy()
     other[fill] = rng.normal(size=len(fill))
-    one, two = (Growth(x, r, weight, 5, 1, 3).tree(grow, fill, 7) for r in (reward, other))
+    one, two = (
+        Growth(x, r, weight, "sample_weight", 5, 1, 3).tree(grow, fill, 7) for r in (reward, other)
+    )
     for name in ("feature", "threshold", "left", "right"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     assert not np.array_equal(one.value, two.value)
@@ -120,6 +127,44 @@ def test_the_part_above_0_far_below_it():
     assert values[0] > values[1] > values[2] > 0
     assert values[1] == pytest.approx(1 / 30.1, rel=2e-3)
     assert honest.positive(3.0, 0.0, 4) == 0.0
+
+
+def test_a_split_on_the_propensity_is_averaged_over():
+    """Shares of the left side, two levels deep, and a split on a context between."""
+    nodes = {
+        "feature": np.array([1, 0, -1, -1, 1, -1, -1]),
+        "threshold": np.array([0.25, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0]),
+        "left": np.array([1, 2, 0, 0, 5, 0, 0]),
+        "right": np.array([4, 3, 0, 0, 6, 0, 0]),
+    }
+    value = np.column_stack([np.ones(7), np.arange(7.0)])
+    asked = Trees(**nodes, value=value, roots=np.array([0, 7])).ask(np.array([[-1.0], [1.0]]))[0]
+    np.testing.assert_allclose(asked[:, 0], 1.0)
+    np.testing.assert_allclose(asked[:, 1], [0.25 * left + 0.75 * 5.5 for left in (2.0, 3.0)])
+
+
+def test_the_propensity_as_a_covariate_takes_its_bias_away():
+    """Rewards and propensities depend on what no context says: the mean of all rounds is biased,
+    the average over strata of the propensity is not."""
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(2, size=4000)
+    p = np.where(hidden == 0, 0.8, 0.2)
+    taken = rng.random(4000) < p
+    reward = 2.0 * hidden + 0.1 * rng.normal(size=4000)
+    x, n = rng.normal(size=(4000, 1)), int(taken.sum())
+    means = {}
+    for weights, weight in (
+        ("covariate", 1 / p),
+        ("sample_weight", 1 / p),
+        ("plain", np.ones(4000)),
+    ):
+        spec = Forest(**FEW, refit_every=1, weights="covariate" if weights == "plain" else weights)
+        belief = spec.belief(1, 1)
+        belief.update(x[taken], np.zeros(n, int), reward[taken], weight[taken])
+        means[weights] = moments_of(belief, np.zeros((1, 1)))[0].item()
+    assert means["plain"] == pytest.approx(0.4, abs=0.25)
+    assert means["covariate"] == pytest.approx(1.0, abs=0.15)
+    assert means["sample_weight"] == pytest.approx(1.0, abs=0.4)
 
 
 # ---- econml --------------------------------------------------------------------------------------
@@ -233,19 +278,19 @@ def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
     np.testing.assert_allclose(flat.predict(x).best(), 0.5)
 
 
-def test_weights_have_no_scale():
+def test_normalised_weights_have_no_scale():
+    """Replication is the only use of weights that has one."""
     x, reward, weight, _ = rows(60)
     found = []
     for factor in (1.0, 64.0):
-        belief = Forest(**FEW).belief(1, 3)
+        belief = Forest(**FEW, weights="replicate").belief(1, 3, normalize=True)
         belief.update(x, np.zeros(60, int), reward, weight * factor)
         found.append(np.stack(moments_of(belief, x)))
-    np.testing.assert_allclose(*found, rtol=1e-12)
+    np.testing.assert_array_equal(*found)
 
 
 def test_bags_spread_about_the_mean():
-    belief, x, arm, reward = learned()
-    belief.reweigh([0, 1], x, arm, reward, np.ones(len(x)))  # bags of equal weight
+    belief, x, *_ = learned(weights="replicate")
     bags, (mean, _) = belief.values(x[:5]), moments_of(belief, x[:5])
     assert bags.shape == (5, 2, 4)
     np.testing.assert_allclose(bags.mean(axis=2), mean)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number, one_of
 from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
-from bayesbandit.systems.forest.trees import Growth, Trees, joined, trees_form
+from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
 Array = np.ndarray
 
@@ -29,6 +29,10 @@ class Forest:
     min_leaf: the fewest growing rounds on each side of a split. A leaf filled by fewer rounds takes
     the average of the nearest node above it that has enough.
     tried: how many features are tried at each split; None: min(d, ⌈√d + 20⌉), as in grf.
+    weights: what a balance's weights w do. "sample_weight": they weight rounds when trees are
+    grown and filled. "replicate": a round counts w times, rounded, in its half (paper, section
+    2.3), so its copies never grow and fill the same tree. "covariate": 1/w, the propensity, is one
+    more feature, and predictions average over it.
     variance_floor: the variance is at least variance_floor s² / n: about one in `variance_floor` of
     the arm's n rounds is near a context. s² is the variance of the arm's rewards or of all rewards,
     the larger. With 0, an arm whose first rewards are equal, or whose first trees have no splits,
@@ -36,8 +40,6 @@ class Forest:
     refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
     grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first forest.
-
-    A balance's weights weight rounds when trees are grown and filled.
 
     The paper has 200 trees and grf's defaults. We differ in four points. Trees are fully grown
     (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
@@ -52,6 +54,7 @@ class Forest:
     min_node: int = 1
     min_leaf: int = 1
     tried: int | None = None
+    weights: Weighing = "sample_weight"
     variance_floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
@@ -66,6 +69,7 @@ class Forest:
         integer(self.min_leaf, "min_leaf", least=1)
         if self.tried is not None:
             integer(self.tried, "tried", least=1)
+        one_of(self.weights, "weights", ("sample_weight", "replicate", "covariate"))
         number(self.variance_floor, "variance_floor", least=0)
         Schedule(self.refit_every)
         integer(self.least, "least", least=4)
@@ -88,11 +92,12 @@ class Forest:
         level = float(np.average(reward, weights=weight))
         sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
         sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # all rewards are equal
-        columns = x if x.size else np.zeros((n, 1))  # scikit-learn needs a column
+        columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
+        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn needs a column
         p = columns.shape[1]
         growth = Growth(
-            columns, (reward - level) / (sd or 1.0), weight, self.min_node, self.min_leaf,
-            min(p, self.tried or math.ceil(math.sqrt(p) + 20)),
+            columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,
+            self.min_leaf, min(p, self.tried or math.ceil(math.sqrt(p) + 20)),
         )  # fmt: skip
         size = max(2, math.floor(self.share * n))
         trees = []

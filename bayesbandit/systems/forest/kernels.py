@@ -1,7 +1,9 @@
 """Honest trees: fill them with the rows that did not grow them, and predict at contexts.
 
 Node i of a tree sends a row to left[i] if its feature number feature[i] is ≤ threshold[i], else to
-right[i]. A leaf has feature −1. Children come after their parents.
+right[i]. A leaf has feature −1. Children come after their parents. A split on the propensity has
+feature d = the number of columns. A context has no propensity, so threshold[i] is the left side's
+share there, and a prediction averages both sides.
 """
 
 import math
@@ -44,7 +46,7 @@ def fill(x, sums, feature, threshold, left, right, least, out):
     """Average rows x (n, d) in the nodes of a tree: write the averages to out (N, m − 1).
 
     sums (n, m): each row's count, then the numbers to be averaged. A node with a count below
-    `least` takes its parent's averages.
+    `least` takes its parent's averages. Returns the sums in each node (N, m).
     """
     N = feature.size
     m = sums.shape[1]
@@ -65,18 +67,37 @@ def fill(x, sums, feature, threshold, left, right, least, out):
                 out[child] = total[child, 1:] / total[child, 0]
             else:
                 out[child] = out[i]
+    return total
 
 
 @njit(cache=True, error_model="numpy")
 def ask(x, feature, threshold, left, right, value, roots, out):
     """Write the values of T trees at contexts x (n, d) to out (T, n, 2). value (N, 2): a node's."""
+    n, d = x.shape
+    deepest = 0
     for t in range(roots.size - 1):
-        for r in range(x.shape[0]):
-            i = roots[t]
-            while feature[i] >= 0:
-                i = left[i] if x[r, feature[i]] <= threshold[i] else right[i]
-            out[t, r, 0] = value[i, 0]
-            out[t, r, 1] = value[i, 1]
+        deepest = max(deepest, roots[t + 1] - roots[t])
+    nodes = np.empty(deepest, np.int64)
+    shares = np.empty(deepest)
+    for t in range(roots.size - 1):
+        for r in range(n):
+            nodes[0], shares[0], waiting = roots[t], 1.0, 1
+            weight, total = 0.0, 0.0
+            while waiting > 0:
+                waiting -= 1
+                i, share = nodes[waiting], shares[waiting]
+                while feature[i] >= 0:
+                    j = feature[i]
+                    if j < d:
+                        i = left[i] if x[r, j] <= threshold[i] else right[i]
+                    else:
+                        nodes[waiting], shares[waiting] = right[i], share * (1.0 - threshold[i])
+                        waiting += 1
+                        share *= threshold[i]
+                        i = left[i]
+                weight += share * value[i, 0]
+                total += share * value[i, 1]
+            out[t, r, 0], out[t, r, 1] = weight, total
 
 
 @njit(cache=True, error_model="numpy")

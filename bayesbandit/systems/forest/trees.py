@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray
 VALUE = np.dtype([("weight", "f8"), ("reward", "f8")])  # of a node: averages of its rows
+Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +62,16 @@ def trees_form(state: State, n_trees: int, n_features: int) -> dict[str, object]
         behind = (child > np.flatnonzero(is_split)) & (child < end)
         demand(behind.all(), f"{where}: a node must be in its parent's tree, behind it")
 
+    def thresholds(value: Any, where: str) -> None:
+        check(value, Numbers((N,)), where)
+        check(value[state["feature"] == n_features], Numbers(least=0.0, most=1.0), where)
+
     weight = Numbers(least=1 / MAX_ABS_VALUE, most=MAX_ABS_VALUE)
     reward = Numbers(least=-(MAX_ABS_VALUE**2), most=MAX_ABS_VALUE**2)
     return {
-        "feature": Numbers((N,), -1, n_features - 1, dtype="<i8"),
+        "feature": Numbers((N,), -1, n_features, dtype="<i8"),
         "roots": roots,
-        "threshold": Numbers((N,)),
+        "threshold": thresholds,
         "left": children,
         "right": children,
         "value": Records(VALUE, N, {"weight": weight, "reward": reward}),
@@ -98,12 +103,13 @@ def ranks(x: Array) -> Array:
 class Growth:
     """The data and settings from which one arm's trees are grown.
 
-    x (n, p): columns. reward, weight (n,). min_node, min_leaf, tried: settings of `Forest`.
+    x (n, p): columns. reward, weight (n,). how, min_node, min_leaf, tried: settings of `Forest`.
     """
 
     x: Array
     reward: Array
     weight: Array
+    how: Weighing
     min_node: int
     min_leaf: int
     tried: int
@@ -112,7 +118,10 @@ class Growth:
         """Return one tree, grown on the rows `grow` and filled by the rows `fill`."""
         from sklearn.tree import DecisionTreeRegressor  # takes a second to load
 
-        weight = None if np.ptp(self.weight) == 0.0 else self.weight[grow]
+        if self.how == "replicate":
+            grow = np.repeat(grow, self.copies[grow])
+        unweighted = self.how != "sample_weight" or np.ptp(self.weight) == 0.0
+        weight = None if unweighted else self.weight[grow]
         tree = DecisionTreeRegressor(
             min_samples_split=max(2, self.min_node + 1),
             min_samples_leaf=self.min_leaf,
@@ -127,12 +136,27 @@ class Growth:
             np.where(inner, column, end).astype(np.int64) for column, end in columns
         )
         threshold = np.empty(len(feature))
-        value = np.empty((len(feature), 2))
+        averages = np.empty((len(feature), 3))
         code = np.ascontiguousarray(grown.threshold)
         honest.halfway(self.codes[grow], self.x[grow], feature, code, left, right, threshold)
         nodes = feature, threshold, left, right
-        honest.fill(self.x[fill], self.sums[fill], *nodes, self.min_leaf, value)
-        return Trees(*nodes, value, np.array([0, len(feature)]))
+        total = honest.fill(self.x[fill], self.sums[fill], *nodes, self.min_leaf, averages)
+        if self.how == "covariate":
+            self._share(feature, threshold, left, right, total[:, -1])
+        roots = np.array([0, len(feature)])
+        return Trees(feature, threshold, left, right, averages[:, :2].copy(), roots)
+
+    def _share(
+        self, feature: Array, threshold: Array, left: Array, right: Array, mass: Array
+    ) -> None:
+        """Replace thresholds on the propensity by the left side's share of the population.
+
+        mass (N,): the sum of inverse propensities in each node.
+        """
+        [split] = np.nonzero(feature == self.x.shape[1] - 1)
+        both = mass[left[split]] + mass[right[split]]
+        share = mass[left[split]] / np.where(both > 0.0, both, 1.0)
+        threshold[split] = np.where(both > 0.0, share, 0.5)
 
     @cached_property
     def codes(self) -> Array:
@@ -140,10 +164,16 @@ class Growth:
         return ranks(self.x)
 
     @cached_property
-    def sums(self) -> Array:
-        """Return the numbers (n, 3) that are summed in the nodes.
+    def copies(self) -> Array:
+        """Return how often each row is replicated (n,): w rounded, at least 1."""
+        return np.maximum(np.rint(self.weight), 1.0).astype(np.int64)
 
-        They are a row's count, weight and weighted reward.
+    @cached_property
+    def sums(self) -> Array:
+        """Return the numbers (n, 4) that are summed in the nodes.
+
+        They are a row's count, weight, weighted reward and inverse propensity.
         """
-        count = np.ones(len(self.weight))
-        return np.column_stack([count, self.weight, self.weight * self.reward])
+        count = self.copies if self.how == "replicate" else np.ones(len(self.weight))
+        v = self.weight if self.how == "sample_weight" else np.ones(len(self.weight))
+        return np.column_stack([count, count * v, count * v * self.reward, self.weight])
