@@ -9,6 +9,8 @@ from typing import Any
 # what to do instead of names that older versions had
 INSTEAD = {
     "bayesbandit.score": "bandit.copy().choose(table), and map_partitions of Dask, decide a table",
+    "bayesbandit.ope.power": "docs/howto/experiment.md simulates an experiment in a few lines",
+    "bayesbandit.ope.replay": "docs/howto/logs.md replays a bandit that learns in a few lines",
     "bayesbandit.evaluation.drift": 'half_life="auto" chooses one: bandit.belief.half_life',
     "bayesbandit.plots.calibration": "its numbers are bb.ope.check(log).calibration",
     "bayesbandit.plots.propensities": "the package of the paper's studies draws it",
