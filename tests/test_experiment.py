@@ -150,11 +150,13 @@ def test_killed_twice_and_started_again_it_goes_on_and_gives_the_same_table(tmp_
     for least in (1, 3):
         child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
         deadline = time.monotonic() + 120
-        while len(list(tmp_path.rglob("output.pkl"))) < least and time.monotonic() < deadline:
+        while (
+            len(list(tmp_path.glob("runs/[!.]*.parquet"))) < least and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
-        assert len(list(tmp_path.rglob("output.pkl"))) >= least
+        assert len(list(tmp_path.glob("runs/[!.]*.parquet"))) >= least
         assert not (tmp_path / "results.parquet").exists()
     assert_frame_equal(experiment().run(out=tmp_path, progress=False), table)
 
@@ -275,9 +277,9 @@ def test_a_players_code_is_one_of_its_settings(tmp_path, name, run):
     change = {"player": {"first": 1}, "Always": {"second": 1}}[name]
     file.write_text(PLAYER.format(**text))
     first = run(file, name, out)
-    kept = set(out.rglob("output.pkl"))
+    kept = set((out / "runs").iterdir())
     assert run(file, name, out) == first
-    assert set(out.rglob("output.pkl")) == kept
+    assert set((out / "runs").iterdir()) == kept
     file.write_text(PLAYER.format(**text | change))
     assert run(file, name, out) != first
 

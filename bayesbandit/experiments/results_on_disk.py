@@ -35,34 +35,30 @@ def versions() -> dict[str, str]:
 
 
 class Cache:
-    """Tables by key, each kept by joblib in a folder as soon as it is there.
+    """Tables by key. With a `folder`, each has a Parquet file there, as soon as it is known.
 
     Several runs may write into the folder. None: tables are in memory only.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        from joblib import Memory
-
-        # compressed files have checksums
-        self.kept = Memory(folder, verbose=0, compress=True).cache(_kept, ignore=["table"])
-        self.new: dict[str, pd.DataFrame] = {}
+        self.folder = folder
+        self.tables: dict[str, pd.DataFrame] = {}
 
     def __contains__(self, key: str) -> bool:
-        return key in self.new or bool(self.kept.check_call_in_cache(key, None))
+        if key not in self.tables and self.folder is not None:
+            file = self.folder / f"{key}.parquet"
+            if file.is_file():
+                self.tables[key] = _read(file)
+        return key in self.tables
 
     def __getitem__(self, key: str) -> pd.DataFrame:
-        table: pd.DataFrame = self.new[key] if key in self.new else self.kept(key, None)
-        return table
+        return self.tables[key]
 
     def __setitem__(self, key: str, table: pd.DataFrame) -> None:
-        self.new[key] = self.kept(key, table)
-
-
-def _kept(key: str, table: pd.DataFrame | None) -> pd.DataFrame:
-    """Return a table, so that joblib keeps it; of a kept one it reads the file instead."""
-    if table is None:
-        raise ValueError(f"the result that is kept as {key} is broken; delete its folder to go on")
-    return table
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write(self.folder / f"{key}.parquet", table)
+        self.tables[key] = table
 
 
 def record(settings: Mapping[str, object], **more: object) -> dict[str, Any]:
@@ -103,3 +99,13 @@ def write(file: Path, frame: pd.DataFrame) -> None:
     """Write a table with a checksum for each page."""
     with replacing(file) as temporary:
         frame.to_parquet(temporary, index=False, write_page_checksum=True)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """Return the table of a file."""
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(file, page_checksum_verification=True)
+    except Exception as error:  # the reader may raise anything for a broken file
+        raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
