@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 
 import pytest
 
 from bayesbandit.runtime import fingerprints, user_modules
+from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.plugins import module_of
 
 HIDDEN = {
@@ -112,3 +114,22 @@ def test_packages_by_name_and_version():
     assert fingerprints.packages(np.linalg.norm, pd.read_csv) == [
         f"numpy {np.__version__}", f"pandas {pd.__version__}",
     ]  # fmt: skip
+
+
+def test_which_of_the_settings_are_one_object_counts():
+    one, two = [0, 1], [1]
+    first, second = (fingerprint(partial(dict, a=one, b=two, c=c, d=show)) for c in (one, two))
+    assert first != second
+    digests = {fingerprint(partial(dict, plan=plan, d=show)) for plan in ([0, 1, 0], [0, 1, 1])}
+    assert len(digests) == 2
+
+
+def show():
+    """Do nothing, in a module of the user's."""
+
+
+def test_a_function_without_a_module_counts():
+    names = {}
+    exec("def made(): pass", names)
+    assert names["made"].__module__ is None
+    assert fingerprint(names["made"]) != ""

@@ -105,8 +105,7 @@ def watch(
     if len(lags):
         quantiles = {name: [lags.quantile(q)] for name, q in QUANTILES.items()}
         tables[LAGS] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
-        half = pd.Timedelta(hours=lags.median()).round("ms")
-        answer += f" Half of the rewards came within {half}."
+        answer += f" Half of the rewards came within {lags.median():.3g} hours."
     if data is not None:
         answer += changed(data)
     return tables, figures, answer

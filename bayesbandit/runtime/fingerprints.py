@@ -21,6 +21,8 @@ from bayesbandit.runtime import user_modules
 from bayesbandit.runtime.shown import in_full
 from bayesbandit.runtime.user_modules import installed
 
+PLAIN = int, float, complex, str, bytes, type(None)
+
 
 class Deferred(ABC):
     """A function that is loaded when it is called, such as a player of a file or package."""
@@ -68,12 +70,16 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
     """Return what values hold, and the names of the user's modules in which their code stands."""
     found: list[Any] = []
     homes: set[str] = set()
-    seen: dict[int, object] = {}  # kept alive, so that numbers stay theirs
+    seen: dict[int, tuple[int, object]] = {}  # kept alive, so that ids stay theirs
     waiting: list[Any] = [*values]
     for value in waiting:  # it grows
-        if id(value) in seen:
+        if isinstance(value, PLAIN):  # whether two of one value are one object is Python's affair
+            found.append(repr(value))
             continue
-        seen[id(value)] = value
+        if id(value) in seen:
+            found.append(("again", seen[id(value)][0]))
+            continue
+        seen[id(value)] = len(seen), value
         match value:
             case partial():
                 waiting += [value.func, value.args, value.keywords]
@@ -90,18 +96,18 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
             case FunctionType() if installed(value.__module__ or ""):
                 waiting.append(unwrap(value))
             case FunctionType():
-                homes.add(value.__module__)
+                homes.add(value.__module__ or "")
                 found.append(_does(value.__code__))
                 waiting += [cell.cell_contents for cell in value.__closure__ or ()]
                 waiting += [value.__defaults__, value.__kwdefaults__]
-                if not user_modules.text(value.__module__):  # of a notebook
+                if not user_modules.text(value.__module__ or ""):  # of a notebook
                     around = value.__globals__
                     names = value.__code__.co_names
                     waiting += [around[name] for name in names if name in around]
             case type():
                 found.append(value.__qualname__)
                 own = [one for one in value.__mro__ if not installed(one.__module__)]
-                homes |= {one.__module__ for one in own}
+                homes |= {one.__module__ or "" for one in own}
                 waiting += [
                     v for one in own for v in vars(one).values() if isinstance(v, FunctionType)
                 ]

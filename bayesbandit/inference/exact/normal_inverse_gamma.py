@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
-TESTED_PRECISIONS = np.array([0.3, 2.7, 11.0])  # q at which what is read at others must hold
-# q where βq outweighs h log q, whatever the unit of the rewards, and two where it does not
-FAR_PRECISIONS = np.array([2.0**300, 2.0**-200, 2.0**-250])
+TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
+# q where βq outweighs h log q if β is about 1, and two where it does not
+TESTED_PRECISIONS = np.array([2.0**20, 2.0**-40, 2.0**-80])
+SMALL_RATE, LARGE_RATE = 2.0**-10, 2.0**20  # of β, for which these do
+MAX_UNITS = 8  # of q that are tried
 POWER_ROUNDING = 1e-13  # of h, which is often a quarter of a whole number
 ROUNDINGS = 1e-14  # of a log density, relative
 RESIDUAL_ROUNDING = 1e-13  # of the rewards' distances from their means, relative to the rewards
@@ -63,28 +65,28 @@ def noise_scale(model: pm.Model) -> str:
 
 
 def exponent(block: ExactGaussian, data: Data, name: str) -> float:
-    """Return k, where the precision that rows give is proportional to s^k."""
+    """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
+    rewards = next((t.label for t in block.density.terms if t.on_data), "the likelihood")
+    unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
     # Λ(s) = s^k Λ(1): k is the logarithm of Λ(2)/Λ(1)
     one, two = (np.abs(block.natural(data, (s,))[0]).max() for s in (1.0, 2.0))
     ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
-        raise unscaled(rewards(block), name)
+        raise not_conjugate(f"{rewards}: {unscaled}")
     k = round(math.log2(ratio), 6)
     if k == 0.0:
-        reason = f"its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
-        raise not_conjugate(f"{rewards(block)}: {reason}")
+        raise not_conjugate(
+            f"{rewards}: its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
+        )
+    for part in (data, None):
+        base, base_shift = block.natural(part, (1.0,))
+        for s in TESTED_SCALES:
+            precision, shift = (v / s**k for v in block.natural(part, (s,)))
+            if not (close(precision, base) and close(shift, base_shift)):
+                off = np.abs(precision - base).max(axis=1) + np.abs(shift - base_shift)
+                owner = block.owner(int(off.argmax()))
+                raise not_conjugate(f"{owner if part is None else rewards}: {unscaled}")
     return k
-
-
-def rewards(block: ExactGaussian) -> str:
-    """Return what a refusal calls the likelihood."""
-    return next((t.label for t in block.density.terms if t.on_data), "the likelihood")
-
-
-def unscaled(label: str, name: str) -> NotThisEngine:
-    """Return the refusal of a term whose precision is not proportional to that of the noise."""
-    scaled = f"its precision is not scaled by the noise '{name}'"
-    return not_conjugate(f"{label}: {scaled}, {CONDITIONALLY_GAUSSIAN}")
 
 
 def trial(block: ExactGaussian) -> Data:
@@ -98,29 +100,16 @@ def trial(block: ExactGaussian) -> Data:
     return data if useful or not block.row_wise else random_rows(density, seed=0)
 
 
-def check_identity(engine: NormalInverseGamma, data: Data) -> None:
-    """Run the identity test on the likelihood of rows and on the prior, at random θ and some q.
-
-    Each is c + h log q − βq + q (η'θ − ½ θ'Λθ), and its gradient in θ is q (η − Λθ).
-    """
-    name = engine.scale_name
-    points = np.random.default_rng(0).normal(size=(len(TESTED_PRECISIONS), engine.dim))
-    # the prior on its own, too: its refusal names the variable that is not scaled
-    for part in (data, None):
-        precision, shift = engine.natural(part, engine.scale_at(1.0))
-        power, rate, constant = engine.scalars(np.zeros(engine.dim), part)
-        closed, values = [], []
-        for q, theta in zip(TESTED_PRECISIONS.tolist(), points, strict=True):
-            slope = engine.part(theta[None], part, engine.scale_at(q))[0][0] / q
-            expected = shift - precision @ theta
-            if not close(slope, expected):
-                owner = engine.owner(int(np.abs(slope - expected).argmax()))
-                raise unscaled(owner if part is None else rewards(engine), name)
-            square = float(theta @ (shift + expected)) / 2.0  # η'θ − ½ θ'Λθ
-            closed.append(constant + power * math.log(q) + q * (square - rate))
-            values.append(engine.log_density(theta, q, part))
-        if not close(np.array(closed), np.array(values)):
-            label = engine.density.label(name)
+def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
+    """Run the identity test: at θ = 0, prior and likelihood are c + h log q − βq."""
+    zero = np.zeros(engine.dim)
+    precisions = np.array([*TESTED_SCALES, 1.0]) ** engine.exponent
+    for part in (None, data):
+        power, rate, constant = engine.scalars(zero, part)
+        closed = constant + power * np.log(precisions) - rate * precisions
+        values = np.array([engine.log_density(zero, q, part) for q in precisions])
+        if not close(closed, values):
+            label = engine.density.label(engine.scale_name)
             raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONALLY_GAUSSIAN}")
 
 
@@ -140,7 +129,7 @@ class NormalInverseGamma(ExactGaussian):
         self.scale_name = scale_name
         data = trial(self)
         self.exponent = exponent(self, data, scale_name)
-        check_identity(self, data)
+        check_inverse_gamma(self, data)
         self.unit_powers = self.rows.by_weight and self.rows.normal
 
     @property
@@ -183,7 +172,6 @@ class NormalInverseGamma(ExactGaussian):
         """
         # ∫ over θ leaves q^{h − D/2} e^{−βq}: a gamma of shape h − D/2 + 1
         a = power + 1.0 - self.dim / 2
-        # β is ½ Σ w (r − m)² and more: below this, it is the rounding of r and m
         rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
         b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
         if a <= 0.0 or b <= 0.0:
@@ -213,13 +201,32 @@ def match(model: pm.Model) -> NormalInverseGamma:
 
 
 def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
-    """Return h, β and c of f(q) = c + h log q − βq, from values at three q far apart.
+    """Return h, β and c of f(q) = c + h log q − βq.
 
-    β is 0 where it is lost in rounding.
+    They are read in a unit of q in which β is about 1. β is 0 where it is lost in rounding in all
+    units.
     """
-    q = FAR_PRECISIONS
-    # q₁ = 2^300: β = (c + h log q₁ − f(q₁)) / q₁ has all its digits, for −βq₁ is nearly all of f
-    at = np.array([f(one) for one in q])
+    unit = 1.0
+    readings = []
+    for _ in range(MAX_UNITS):
+        q = unit * TESTED_PRECISIONS
+        at = np.array([f(one) for one in q])
+        with np.errstate(all="ignore"):
+            power, rate, constant = solved(q, at)
+        readings.append((power, 0.0, constant))
+        if not np.isfinite([*at, rate]).all():
+            break
+        if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
+            unit *= LARGE_RATE**2
+        elif SMALL_RATE <= abs(rate) * unit <= LARGE_RATE:
+            return power, rate, constant
+        else:
+            unit = 2.0 ** -round(math.log2(abs(rate)))
+    return readings[0]
+
+
+def solved(q: Array, at: Array) -> tuple[float, float, float]:
+    """Return h, β and c from values of f at three q, the first much larger than the others."""
     rate = 0.0
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all
         # f(q₁) − f(q₂) = h log(q₁/q₂) − β (q₁ − q₂); then c, and β from the large q
@@ -227,6 +234,4 @@ def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
         power = float(quartered(power, POWER_ROUNDING * (1.0 + abs(power))))
         constant = at[2] + rate * q[2] - power * math.log(q[2])
         rate = (constant + power * math.log(q[0]) - at[0]) / q[0]
-    if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
-        rate = 0.0
     return power, float(rate), float(constant)

@@ -7,25 +7,32 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
-from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.form import quartered, rounded
+from bayesbandit.inference.graph_analysis.form import (
+    Form,
+    NoForm,
+    Variables,
+    parts,
+    rounded,
+    summands,
+    together,
+)
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
-from bayesbandit.inference.graph_analysis.quadratic import Data, gradient
+from bayesbandit.inference.graph_analysis.quadratic import Data
 
-Array = np.ndarray
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
-POWER_ROUNDING = 1e-9  # of the power of a variable
 VARIANCE_DIGITS = 14  # of a variance
+
 
 Point = dict[Variable, np.ndarray]  # values of variables
 
@@ -49,12 +56,11 @@ class RowNoise:
 
 
 def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable]) -> RowNoise:
-    """Return how precise rows are, of a likelihood in which each row has its own mean reward alone,
-    and in which it is quadratic.
+    """Return how precise rows are, of a likelihood in which each row has its own mean reward alone.
 
-    The likelihood is evaluated as a function of mean rewards, of the positive variables that it is
-    given, of weights, and of all that is computed of contexts, rewards and arms alone, as a clipped
-    reward is. The last two take random values, and others at a second point.
+    The likelihood is read (`form`) as a function of mean rewards, of the positive variables that it
+    is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
+    clipped reward is. The last two take random values, and others at a second point.
     """
     behind = set(ancestors([likelihood]))
     given = [v for v in given if v in behind]
@@ -65,38 +71,16 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
     if not vectors or any(v.type.ndim for v in given):
         return nothing
-    # a clipped reward is not analytic in the reward, but the density is in what is clipped: it
-    # gets values of its own
     fresh = {v: v.type.clone(dtype="float64")() for v in computed}
     above_zero = Analytic(computed, dict.fromkeys(rows, 1.0), ()).positive
     positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
     free = [*weights, *fresh.values()]
     [graph] = clone_replace([likelihood], fresh, rebuild_strict=False)
-    m = density.given_mean
-    if Analytic([graph], dict.fromkeys([m, *given, *free], 1.0), [*given, *positive]).fault(
-        graph, most=1
-    ):
+    seeds = dict.fromkeys([density.given_mean, *given, *free], 1.0)
+    if Analytic([graph], seeds, [*given, *positive]).fault(graph, most=1):
         return nothing
-    x, reward, _, arm = random_rows(density, seed=0)
-    of_role = {"x": x, "reward": reward, "arm": arm}  # for their lengths alone
-    lengths = {v: of_role[role] for role, v in density.inputs.items() if role in of_role}
-    # −½ p (m − c)² has the slope p (c − m) and the curvature −p: at m = 0, c = slope / p
-    slope = gradient(graph, m)
-    curvature = gradient(slope.sum(), m)
-    function = Compiled([m, *given, *free, *lengths], [slope, -curvature, graph])
-
-    def at(means: Array, scales: Array, point: Point) -> list[Array]:
-        """Return slopes and precisions (n,), and the value, where variables have such values."""
-        others = [*(point[v] for v in free), *lengths.values()]
-        slopes, precision, value = function(means, *map(np.asarray, scales), *others)
-        return [np.broadcast_to(v, means.shape) for v in (slopes, precision)] + [value]
-
     rng = np.random.default_rng(0)
-    n = len(x)
-    zero = np.zeros(n)
-    ones = np.ones(len(given))
-    # v at which what is read at 1 and 2 must hold
-    scales = np.exp(rng.normal(size=len(given)))
+    at, n = observer(density, graph, given, free)
 
     def random() -> Point:
         drawn = {v: rng.normal(size=n) for v in free}
@@ -104,42 +88,91 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
 
     here = random()
     there = random()
-    slopes, precision, _ = at(zero, ones, here)
-    if not (precision > 0.0).all():
+    try:
+        first = at(here)
+        second = at(there)
+        heavier = at(here | {v: there[v] for v in weights})
+    except NoForm:
         return nothing
-    centre = slopes / precision
-    # a row's precision is w g where it is w₂ g at another weight
-    heavier = at(zero, ones, here | {v: there[v] for v in weights})[1]
-    by_weight = all(close(heavier / precision, there[v] / here[v]) for v in weights)
+    by_weight = all(close(heavier.precision / first.precision, there[v] / here[v]) for v in weights)
     noise = RowNoise(by_weight, bool(weights))
-    # and κ⁻¹ Π v^−e: e_j is the base-2 logarithm of what doubling v_j divides it by, for all rows
-    doubled = [at(zero, scale, here)[1] / precision for scale in 1.0 + np.eye(len(given))]
-    powers = -quartered(np.log2([ratio[0] for ratio in doubled]), POWER_ROUNDING)
-    scaled_slopes, scaled, _ = at(zero, scales, here)
-    expected = precision * np.prod(scales**-powers)
-    if not (by_weight and close(scaled, expected) and close(scaled_slopes, expected * centre)):
+    if not by_weight or first.powers is None or second.powers is None:
         return noise
-    # at the centres −½ n Σ e_j log v_j is left of normal rewards
-    low, high = (float(at(centre, v, here)[2]) for v in (ones, scales))
-    logs = -0.5 * n * float(powers @ np.log(scales))
-    normal = abs(high - low - logs) <= RELATIVE_TOLERANCE * (abs(high) + abs(low) + abs(logs))
-    noise = replace(noise, normal=normal)
+    noise = replace(noise, normal=first.normal and second.normal)
     own = fresh.get(density.inputs["reward"])
-    if own is None:
+    constants = []
+    for point, rows_at in ((here, first), (there, second)):
+        if own is None or not close(rows_at.centre, point[own]):
+            return noise
+        constants.append(
+            rows_at.precision / math.prod((point[v] for v in weights), start=np.ones(n))
+        )
+    if not all(close(c, np.full(n, constants[0][0])) for c in constants):
         return noise
-    other_slopes, other, _ = at(zero, ones, there)
-    constant, other_constant = (
-        p / math.prod((point[v] for v in weights), start=1.0)
-        for p, point in ((precision, here), (other, there))
-    )
-    same = np.full(n, constant[0])
-    fits = close(constant, same) and close(other_constant, same)
-    if not (fits and close(centre, here[own]) and close(other_slopes / other, there[own])):
-        return noise
-    [factor] = rounded(1.0 / constant[:1], VARIANCE_DIGITS)
+    [factor] = rounded(1.0 / constants[0][:1], VARIANCE_DIGITS)
     names = [str(v.name) for v in given]
-    of = dict(zip(names, powers.tolist(), strict=True))
-    return replace(noise, factor=float(factor), powers=of)
+    powers = dict(zip(names, (-first.powers).tolist(), strict=True))
+    return replace(noise, factor=float(factor), powers=powers)
+
+
+class Seen(NamedTuple):
+    """What a likelihood says of n rows: the precision of each where what it is given is 1, and its
+    centre (n,); whose powers (P,) the precisions are, None where rows differ; and whether its
+    logarithms are those of normal rewards."""
+
+    precision: np.ndarray
+    centre: np.ndarray
+    powers: np.ndarray | None
+    normal: bool
+
+
+def observer(
+    density: Density, graph: Variable, given: Sequence[Variable], free: Sequence[Variable]
+) -> tuple[Callable[[Point], Seen], int]:
+    """Return a function that says what a likelihood says of rows where `free` have given values,
+    and the number of rows."""
+    x, reward, _, arm = random_rows(density, seed=0)
+    of_role = {"x": x, "reward": reward, "arm": arm}
+    roles = [role for role in density.inputs if role != "weight"]  # for their lengths alone
+    n = len(x)
+    P = len(given)
+    names = [str(v.name) for v in given]
+    places = {"m": np.arange(n)} | {k: np.array(i) for i, k in enumerate(names)}
+    variables = Variables(places, dict.fromkeys(names, (0.0, math.inf)), ["m"], n, P)
+    unknown = dict(zip(["m", *names], [density.given_mean, *given], strict=True))
+    inputs = [*free, *(density.inputs[role] for role in roles)]
+    numbers = parts(summands(graph), unknown, inputs)
+
+    def at(point: Point) -> Seen:
+        values = [*(point[v] for v in free), *(of_role[role] for role in roles)]
+        return seen(together([part.form(values, variables) for part in numbers], n, P), n)
+
+    return at, n
+
+
+def seen(form: Form, n: int) -> Seen:
+    """Return what the form of a likelihood of n mean rewards says of them.
+
+    What is left at the centres, of squares that differ or of monomials, must be the same whatever
+    it is given.
+    """
+    coef, powers, forms, offset = form.squares
+    exponents = powers.toarray()
+    squared = forms.toarray()
+    share = -2.0 * coef[:, None] * squared**2
+    precision = share.sum(axis=0)
+    if not (precision > 0.0).all():
+        raise NoForm("no precision")
+    centre = -2.0 * (coef * offset) @ squared / precision
+    in_rows = squared.any(axis=1)  # the others are monomials
+    of_squares = exponents[in_rows]
+    same = bool((of_squares == of_squares[:1]).all())
+    left = np.abs(squared @ centre - offset)
+    near = left <= RELATIVE_TOLERANCE * (np.abs(squared @ centre) + np.abs(offset))
+    fits = (coef == 0.0) | (in_rows & near)
+    logs = form.linear - 0.5 * n * of_squares[0]
+    normal = not (logs.any() or form.square.any() or exponents[~fits].any())
+    return Seen(precision, centre, of_squares[0] if same else None, normal)
 
 
 def of_rows(
@@ -171,7 +204,6 @@ def random_rows(density: Density, seed: int) -> Data:
     weight = np.exp(rng.normal(size=n))
     arm = rng.integers(0, K, n)
     weight[0] = 1.0
-    # each arm has a row, so that what is of one arm alone is seen
     arm[:K] = np.arange(K)
     return rows["x"], rows["reward"], weight, arm
 

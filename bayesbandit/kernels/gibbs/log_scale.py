@@ -51,9 +51,9 @@ def inverse_of_inverse_gaussian(m, shape, rng):
     z = rng.standard_normal()
     q = 0.5 * z * z / shape
     root = m + q + math.sqrt(q * (q + 2.0 * m))
-    # without a branch: processors would guess it wrongly half of the time
-    first = 1.0 * (rng.random() * (root + m) <= root)
-    return first * root + (1.0 - first) * (m * m / root)
+    # both roots before one is taken: no branch, which processors would guess wrongly
+    other = m * (m / root) if root > 0.0 else 0.0
+    return root if rng.random() * (root + m) <= root else other
 
 
 @kernel
