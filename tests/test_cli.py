@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -311,7 +310,7 @@ def test_a_model_of_ones_own_is_compared(own, tmp_path):
     own.write_text(OWN.replace("0.4", "0.3"))
     again = run(*told, "--bandit", own, "--bandit", f"{own}:mine(alpha=0.5, draws=50)")
     assert again.exit_code == 0, again.output
-    kept = [joblib.load(one) for one in (tmp_path / "compare" / "runs").rglob("output.pkl")]
+    kept = map(pd.read_parquet, (tmp_path / "compare" / "runs").iterdir())
     assert pd.concat(one[:1] for one in kept).groupby("bandit").size().tolist() == [1, 2, 2]
 
 
@@ -500,8 +499,7 @@ def test_settings_are_chosen_on_one_half_and_shown_on_the_other(tuned):
     """The choice is the least mean regret of streams 0 and 1; the table has streams 2 to 4."""
     out, result = tuned
     assert result.exit_code == 0, result.output
-    kept = (out / "compare" / "runs").rglob("output.pkl")
-    runs = pd.concat(map(joblib.load, kept), ignore_index=True)
+    runs = pd.concat(map(pd.read_parquet, (out / "compare" / "runs").iterdir()), ignore_index=True)
     ends = evaluation.last(runs)
     first = ends[(ends["replication"] < 2) & (ends["environment"] == "wine")]
     for name, stem, tried in (("LinTS(ridge=1.0)", "LinTS(", 4), ("LinGreedy", "LinGreedy(", 3)):

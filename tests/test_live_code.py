@@ -63,7 +63,7 @@ def test_a_file_that_changes_stops_the_run(tmp_path, monkeypatch):
     ):
         run(file, out)
     monkeypatch.undo()
-    assert len(list((out / "runs").rglob("output.pkl"))) == 2
+    assert len(list((out / "runs").glob("*.parquet"))) == 2
     assert not run(file, out).equals(table)
     write(file, 0)
     begun = []

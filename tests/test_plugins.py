@@ -197,5 +197,5 @@ def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
     for version in ("1.0", "1.0", "1.1"):
         install(packages, "first-package", version, OFFERED)
         bb.Experiment([IRIS], players, 5, 1).run(out=out, progress=False)
-        kept.append(len([*(out / "runs").rglob("output.pkl")]))
+        kept.append(len([*(out / "runs").iterdir()]))
     assert kept == [1, 1, 2]
