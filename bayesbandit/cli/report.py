@@ -105,7 +105,8 @@ def watch(
     if len(lags):
         quantiles = {name: [lags.quantile(q)] for name, q in QUANTILES.items()}
         tables[LAGS] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
-        answer += f" Half of the rewards came within {lags.median():.3g} hours."
+        half = pd.Timedelta(hours=lags.median()).round("ms")
+        answer += f" Half of the rewards came within {half}."
     if data is not None:
         answer += changed(data)
     return tables, figures, answer
