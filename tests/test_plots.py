@@ -19,7 +19,7 @@ from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, ranking
 from bayesbandit.plots import style
 
-BANDITS = ("LinTS", "BLTS", "UCB")
+BANDITS = ("LinTS", "BLTS", "LinUCB")
 
 
 def propensities(*table, **settings):
@@ -89,7 +89,7 @@ def test_curves_over_rounds(draw, title, label):
 def test_the_curve_is_the_mean_regret():
     table = simulated(1)
     line = plots.regret_curves(table).axes[0].lines[2]
-    mean = table[table["bandit"] == "UCB"].groupby("t")["regret"].mean()
+    mean = table[table["bandit"] == "LinUCB"].groupby("t")["regret"].mean()
     np.testing.assert_array_equal(line.get_xdata(), mean.index)
     np.testing.assert_allclose(line.get_ydata(), mean)
 
@@ -139,10 +139,10 @@ def test_paired_differences_are_intervals_of_students_t():
     table = simulated(2, replications=5)
     figure = rendered(plots.paired_differences(table, "LinTS"))
     assert [ax.get_title() for ax in figure.axes] == ["env 0", "env 1"]
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["BLTS", "UCB"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["BLTS", "LinUCB"]
     ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
     wide = ends[ends["environment"] == "env 1"].pivot(index="replication", columns="bandit")
-    gap = wide["regret"]["UCB"] - wide["regret"]["LinTS"]
+    gap = wide["regret"]["LinUCB"] - wide["regret"]["LinTS"]
     low, high = stats.t.interval(0.95, 4, gap.mean(), gap.sem())
     bars = [bar for box in figure.axes[1].containers for bar in box.lines[2]]
     drawn = [segment for bar in bars for segment in bar.get_segments()]
@@ -154,7 +154,7 @@ def test_paired_differences_are_intervals_of_students_t():
 
 
 def test_differences_need_pairs_and_a_reference_that_played():
-    with pytest.raises(ValueError, match=r"must be one of \['LinTS', 'BLTS', 'UCB'\]; got 'TS'"):
+    with pytest.raises(ValueError, match=r"must be one of \['LinTS', 'BLTS', 'LinUCB'\]; got 'TS'"):
         plots.paired_differences(simulated(1), "TS")
     with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
         plots.paired_differences(simulated(1, replications=1))
@@ -221,7 +221,7 @@ def test_names_of_any_kind_are_drawn_as_they_are(draw):
     """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)
     for name in ODD[len(BANDITS) :]:
-        table = pd.concat([table, table[table["bandit"] == "UCB"].assign(bandit=name)])
+        table = pd.concat([table, table[table["bandit"] == "LinUCB"].assign(bandit=name)])
     table = table.replace({"bandit": dict(zip(BANDITS, ODD, strict=False))})
     table["environment"] = table["environment"].replace({"env 0": "$e_{", "env 1": "e " * 40})
     with warnings.catch_warnings(action="error"):
@@ -240,7 +240,7 @@ def test_names_of_any_kind_are_drawn_as_they_are(draw):
 @pytest.mark.slow
 def test_a_legend_of_many_lines_leaves_the_panels_their_room():
     one = simulated(1)
-    ucb = one[one["bandit"] == "UCB"]
+    ucb = one[one["bandit"] == "LinUCB"]
     many = pd.concat([ucb.assign(bandit=f"bandit {i} " + "x" * 50) for i in range(30)])
     heights = []
     for table in (one, many):
