@@ -190,7 +190,7 @@ def test_pairwise_scatter():
 
 def test_one_bandit_is_compared_with_none():
     with pytest.raises(ValueError, match="at least two bandits"):
-        pictures.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
+        pictures.pairwise_scatter(simulated(2).query("bandit == 'LinUCB'"))
 
 
 def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch):
@@ -215,7 +215,7 @@ def test_untested_pairs_are_drawn_as_draws():
 @pytest.mark.parametrize("n", long_but([8], [8, 12]))
 def test_many_bandits_in_pairs(n):
     """The counts in the corners are beside the points, and the key within its panel."""
-    one = simulated(3).query("bandit == 'UCB'")
+    one = simulated(3).query("bandit == 'LinUCB'")
     parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(n)]
     figure = inside(pictures.pairwise_scatter(pd.concat(parts)))
     key = figure.axes[0].get_legend().get_window_extent()
