@@ -57,5 +57,5 @@ def test_titles_name_replications_and_horizon():
     title = " ".join(plots.paired_differences(table).get_suptitle().split())
     assert "after 40 rounds" in title
     assert "4 replications" in title
-    some = table.query("replication < 2 or bandit != 'UCB'")
+    some = table.query("replication < 2 or bandit != 'LinUCB'")
     assert "over 2 to 4 replications" in plots.regret_curves(some).get_suptitle()
