@@ -331,8 +331,7 @@ def posterior(bandit: Bandit, k: int) -> Any:
     capable = needed(belief, WithPosterior, "the posterior of an arm is asked for")
     posterior_of_arm = capable.posterior(k, roles)
     if bandit.encoder is not None and isinstance(posterior_of_arm, TakesTables):
-        tells: Any = posterior_of_arm  # a dataclass
-        return replace(tells, encoder=bandit.encoder)
+        return replace(posterior_of_arm, encoder=bandit.encoder)
     return posterior_of_arm
 
 

@@ -226,7 +226,9 @@ class WithPosterior(Protocol):
 
 @runtime_checkable
 class TakesTables(Protocol):
-    """A posterior that reads contexts from tables, by an encoder if it has one."""
+    """A posterior that reads contexts from tables, by an encoder if it has one; a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def encoder(self) -> Encoder | None: ...

@@ -74,7 +74,10 @@ class DeclaredFeatures(FeatureMap):
         return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
 
     def posterior(self, of: Regressions, k: int, rows: Arrays | None) -> Posterior:
-        return Posterior(self.plan, rows or {}, self.distribution(of, k), 0)
+        known = self.distribution(of, k)
+        if of.link is not None:
+            return of.link.posterior(known, rows)
+        return Posterior(self.plan, rows or {}, known, 0)
 
 
 class InColumns(DeclaredFeatures):

@@ -8,6 +8,7 @@ against one that does not: the wealth of each part, and their product, is an e-p
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -68,7 +69,7 @@ class DriftTest:
         return f"DriftTest({verdict}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
-class Bettors:
+class Bettors(ABC):
     """Regressions of each arm that bet against the first half-life, which is the hypothesis.
 
     Each half-life has several priors of its coefficients. The constant is θ₀ ~ N(0, CONSTANT_SD²)
@@ -112,9 +113,9 @@ class Bettors:
                 belief.add_arm()
         return ticks, played
 
+    @abstractmethod
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds as `wealth`; return each half-life's score (n, M) before it learned."""
-        raise NotImplementedError
 
     def wealth(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one.

@@ -84,10 +84,6 @@ class FeatureMap:
         """Return the posterior that users see. rows: its rounds in the history, by role."""
         return of.linear_posterior(k, None if of.clock else rows)
 
-    def distribution(self, of: Regressions, k: int) -> Any:
-        """Return the posterior distribution of a declared model's coefficients."""
-        raise NotImplementedError
-
     def coordinates(self) -> list[Array]:
         """Return what the rows depend on, beside the contexts."""
         return []
@@ -440,8 +436,6 @@ class Regressions(HalfLives):
         g = 0 if self.joint else k
         if self.rounds is not None:
             rows = self.rounds.of(None if self.joint else k)
-        if self.link is not None:
-            return self.link.posterior(self.features.distribution(self, g), rows)
         return self.features.posterior(self, g, rows)
 
     def __setstate__(self, state: State) -> None:

@@ -125,7 +125,7 @@ def compare(
     ranking, summary = evaluation.ranking(results), evaluation.summary(results)
     titled = choices | {"Ranking": ranking, "Every data set": summary}
     normalised = None
-    if len(sets) <= plots.MANY:
+    if len(sets) <= plots.MAX_PANELS:
         beside = evaluation.baselines(sets, horizon, seed)
         titled["Beside the bandits: normalised regret"] = beside
         every = pd.concat([summary, beside])
@@ -137,7 +137,7 @@ def compare(
         show(normalised, "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     say(answer := verdict(ranking))
-    title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
+    title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MAX_PANELS])}?"
     save(folder, summary, titled | tables, figures, title=title, answer=answer)
 
 
@@ -145,7 +145,7 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     """Return the pictures of a comparison by their files' names."""
     from bayesbandit import plots
 
-    if n_sets > plots.MANY:
+    if n_sets > plots.MAX_PANELS:
         return {}
     figures = {"regret": plots.regret_curves(results)}
     if results["bandit"].nunique() > 1 and results["replication"].nunique() > 1:

@@ -10,12 +10,12 @@ import typer
 from typer.core import TyperGroup
 
 from bayesbandit.runtime.addresses import hidden, shown
-from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
+from bayesbandit.tables.role_names import COLUMN_ROLES, DEFAULTS, PROBABILITY_PREFIX
 
 DATA_PANEL = "Data"
 BANDITS_PANEL = "Bandits"
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
-ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
+ROLES_OF_LOGS = (*COLUMN_ROLES, *ROLES_OF_SEVERAL_COLUMNS)
 ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
 USUAL_NAMES = "; ".join(" or ".join(names) for names in DEFAULTS.values())
 BESIDE_ROLES = (
@@ -28,9 +28,9 @@ LogColumn = Annotated[
         rich_help_panel=DATA_PANEL,
         metavar="ROLE=NAME",
         help="The column of a role, where its name does not tell: reward=clicked. Roles are "
-        f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES} Without it "
-        f"these names tell the role: {USUAL_NAMES}; and probability_ARM or p_ARM, if each chosen "
-        "arm has one.",
+        f"{', '.join(COLUMN_ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES} "
+        f"Without it these names tell the role: {USUAL_NAMES}; and probability_ARM or p_ARM, if "
+        "each chosen arm has one.",
     ),
 ]
 DataColumn = Annotated[
@@ -105,9 +105,9 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
         key = int(arm) if arm.isdecimal() else arm
         if role in ROLES_OF_SEVERAL_COLUMNS:
             columns["keep" if role == "context" else role].append(column)
-        elif (role in ROLES and role in columns) or (arm != role and key in each):
+        elif (role in COLUMN_ROLES and role in columns) or (arm != role and key in each):
             raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
-        elif role in ROLES:
+        elif role in COLUMN_ROLES:
             columns[role] = column
         elif arm and arm != role:
             each[key] = column

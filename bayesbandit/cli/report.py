@@ -28,7 +28,7 @@ MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others ar
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
 REWARDS_AT_ONCE = 10_000  # that the drift test takes in at a time
-LAGS = "Hours from decision to reward"
+LAG_TABLE = "Hours from decision to reward"
 VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -104,7 +104,7 @@ def watch(
     lags = rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
     if len(lags):
         quantiles = {name: [lags.quantile(q)] for name, q in QUANTILES.items()}
-        tables[LAGS] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
+        tables[LAG_TABLE] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
         half = pd.Timedelta(hours=lags.median()).round("ms")
         answer += f" Half of the rewards came within {half}."
     if data is not None:

@@ -40,9 +40,7 @@ class Sample:
 class Environment(Protocol):
     """A source of samples: its arms' names, the number of features, and a name for tables.
 
-    An environment with test contexts may also have a method `solved(value, agreement)`: whether a
-    policy counts as the optimal assignment, by its mean reward there and by how often its arm is
-    best. It needs a text `fingerprint` unless its `repr` contains all settings of its data.
+    It is `HasFingerprint` unless its `repr` contains all settings of its data.
     """
 
     @property
@@ -57,3 +55,23 @@ class Environment(Protocol):
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         """Draw `horizon` rounds (None: the environment's own number)."""
         ...
+
+
+@runtime_checkable
+class HasOptimum(Protocol):
+    """An environment that defines which policies count as the optimal assignment."""
+
+    def solved(self, value: float, agreement: float) -> bool:
+        """Return whether a policy counts as optimal.
+
+        value: its mean reward on the test contexts. agreement: how often its arm is best there.
+        """
+        ...
+
+
+@runtime_checkable
+class HasFingerprint(Protocol):
+    """An environment with a text that distinguishes it from others of the same name."""
+
+    @property
+    def fingerprint(self) -> str: ...

@@ -15,7 +15,7 @@ from math import nan
 from operator import itemgetter
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ from bayesbandit.bandit.player import (
     step,
 )
 from bayesbandit.checks import Name
-from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
 from bayesbandit.evaluation.results import RUN, SCHEMA
 from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime import fingerprints, user_modules
@@ -46,6 +46,13 @@ Run = tuple[str, str, int]  # environment, bandit and replication
 
 # rounds per checkpoint whose propensity is computed if the weights do not need it
 AUDITED_ROUNDS = 16
+
+
+@runtime_checkable
+class Declares(Protocol):
+    """A model with a text that distinguishes it from other models of the same name."""
+
+    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
 
 
 def stream(seed: int, *key: object) -> np.random.SeedSequence:
@@ -219,7 +226,7 @@ class Experiment:
         made_of: list[object] = [factory, type(player)]
         if isinstance(player, Bandit):
             made_of += [player.spec, player.policy, player.balance]
-            if hasattr(player.spec, "fingerprint"):
+            if isinstance(player.spec, Declares):
                 texts.append(player.spec.fingerprint(len(first.arms), first.n_features))
         texts += fingerprints.packages(*made_of)
         if code := fingerprints.fingerprint(*made_of):
@@ -291,7 +298,7 @@ def play(
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
         value, agreement = judge(player, environment.arms, sample)
-        solved = hasattr(environment, "solved") and environment.solved(value, agreement)
+        solved = isinstance(environment, HasOptimum) and environment.solved(value, agreement)
         yield {
             "t": t,
             "reward": reward,
@@ -330,7 +337,9 @@ def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, 
 
 def fingerprint(environment: Environment) -> str:
     """Return a text that distinguishes environments of the same name; data sets have their hash."""
-    return str(getattr(environment, "fingerprint", environment))
+    if isinstance(environment, HasFingerprint):
+        return environment.fingerprint
+    return str(environment)
 
 
 def _name(factory: Factory) -> str:

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
-from bayesbandit.plots.curves import MANY, regret_curves
+from bayesbandit.plots.curves import MAX_PANELS, regret_curves
 from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.evidence import policy_contrasts, policy_values
 from bayesbandit.runtime.lazy import missing
 
 __all__ = [
-    "MANY",
+    "MAX_PANELS",
     "paired_differences",
     "policy_contrasts",
     "policy_values",

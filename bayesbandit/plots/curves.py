@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from bayesbandit.evaluation import curves, last
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
-MANY = 12  # environments that get a panel each
+MAX_PANELS = 12  # of a picture, one for each environment
 
 
 def regret_curves(
@@ -46,8 +46,10 @@ def over_time(
     """
     points = curves(table)
     names = pd.unique(points["environment"]).tolist()
-    if len(names) > MANY:
-        raise ValueError(f"at most {MANY} environments have panels; got {len(names)}: draw some")
+    if len(names) > MAX_PANELS:
+        raise ValueError(
+            f"at most {MAX_PANELS} environments have panels; got {len(names)}: draw some"
+        )
     styles = looks(pd.unique(points["bandit"]))
     count = replications(points["replications"])
     rounds = pd.unique(last(table)["t"])

@@ -21,7 +21,7 @@ from bayesbandit.runtime import user_modules
 from bayesbandit.runtime.shown import in_full
 from bayesbandit.runtime.user_modules import installed
 
-PLAIN = int, float, complex, str, bytes, type(None)
+VALUES_BY_REPR = int, float, complex, str, bytes, type(None)
 
 
 class Deferred(ABC):
@@ -73,7 +73,7 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
     seen: dict[int, tuple[int, object]] = {}  # kept alive, so that ids stay theirs
     waiting: list[Any] = [*values]
     for value in waiting:  # it grows
-        if isinstance(value, PLAIN):  # whether two of one value are one object is Python's affair
+        if isinstance(value, VALUES_BY_REPR):  # Python may share one object for equal values
             found.append(repr(value))
             continue
         if id(value) in seen:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 # what to do instead of names that older versions had
-INSTEAD = {
+REPLACEMENTS = {
     "bayesbandit.score": "bandit.copy().choose(table), and map_partitions of Dask, decide a table",
     "bayesbandit.ope.power": "docs/howto/experiment.md simulates an experiment in a few lines",
     "bayesbandit.ope.replay": "docs/howto/logs.md replays a bandit that learns in a few lines",
@@ -20,7 +20,7 @@ INSTEAD = {
 
 def missing(package: str, name: str) -> AttributeError:
     """Return the error for a name that a package does not have."""
-    hint = INSTEAD.get(f"{package}.{name}", "")
+    hint = REPLACEMENTS.get(f"{package}.{name}", "")
     said = f"module {package!r} has no attribute {name!r}"
     return AttributeError(f"{said}: {hint}" if hint else said)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
+COLUMN_ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
 RENAME = (  # ends an error about a column
     'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
     "(--column context=time) makes a context of a column."

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
+    COLUMN_ROLES,
     DEFAULTS,
     HISTORY,
     MARK,
     OF_EACH_ARM,
     PROBABILITY_PREFIX,
     RENAME,
-    ROLES,
 )
 from bayesbandit.tables.words import whole
 
@@ -99,8 +99,8 @@ def roles_of(
     is not there or has two roles, for a role that has no column, and where the names may be read in
     two ways.
     """
-    if unknown := [role for role in given if role not in ROLES]:
-        raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
+    if unknown := [role for role in given if role not in COLUMN_ROLES]:
+        raise TypeError(f"a column must be one of {list(COLUMN_ROLES)}; got {unknown[0]!r}")
     columns: list[Name] = list(frame.columns)
     named: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors = dict(probabilities or {})
@@ -153,7 +153,7 @@ def roles_of(
         contexts = [c for c in columns if c not in {*taken, *left} or c in to_keep]
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in columns if c not in {*taken, *left, *contexts}}
-    named = {role: named[role] for role in ROLES if role in named}
+    named = {role: named[role] for role in COLUMN_ROLES if role in named}
     return Roles(named, vectors, tuple(contexts), left, of_history is not None)
 
 

@@ -24,10 +24,10 @@ MAX_ORIGIN = 2**62  # microseconds from 1970
 MAX_LEARNED = 250  # numbers of one kind that a function of a formula learns
 
 LARGEST_INTEGER = int(LARGEST_VALUE)
-NUMBER = (Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
-POSITIVE = (Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
+ANY_NUMBER = (Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
+POSITIVE_NUMBER = (Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
 OF_ALL = {"kind": str, "name": ARM_NAME}
-NUMBER_FIELDS = {**OF_ALL, "median": NUMBER, "mean": NUMBER, "scale": POSITIVE}
+NUMBER_FIELDS = {**OF_ALL, "median": ANY_NUMBER, "mean": ANY_NUMBER, "scale": POSITIVE_NUMBER}
 FORMS = {
     Number.kind: NUMBER_FIELDS,
     Date.kind: {**NUMBER_FIELDS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},
@@ -54,7 +54,7 @@ def _column(plain: object, where: str) -> None:
 
 
 def _learned(value: object, where: str) -> None:
-    check(value, (None, bool, NUMBER, [NUMBER], {...: NUMBER}), where)
+    check(value, (None, bool, ANY_NUMBER, [ANY_NUMBER], {...: ANY_NUMBER}), where)
     demand(not isinstance(value, list) or len(value) <= MAX_LEARNED, f"{where} is too long")
 
 

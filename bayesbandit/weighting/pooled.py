@@ -61,7 +61,9 @@ class Pooled(Inverse):
 
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
-        self.snapshots, self.rules, self.arms = self.snapshots[::2], self.rules[::2], self.arms[::2]
+        self.snapshots = self.snapshots[::2]
+        self.rules = self.rules[::2]
+        self.arms = self.arms[::2]
 
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True

@@ -167,7 +167,7 @@ def load(
     return bandit
 
 
-def _check_digest(spec: Any, meta: State) -> None:
+def _check_digest(spec: object, meta: State) -> None:
     """Raise ValueError if a declaration builds another model than when the bandit was saved."""
     spec = spec.model if isinstance(spec, Shared) else spec
     if not isinstance(spec, Declaring):
@@ -251,14 +251,14 @@ def _plain(value: object) -> object:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(encoded: State, model: Any) -> Any:
+def _model(encoded: State, model: object) -> Any:
     """Return the model that a file describes, or the given one.
 
     A file holds only the name and priors of a declared model. The model is found by name in the
     running program or the gallery.
     """
     if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) in DECLARED:
-        return Shared(_model(encoded["model"], getattr(model, "model", model)))
+        return Shared(_model(encoded["model"], model.model if isinstance(model, Shared) else model))
     if encoded["kind"] not in DECLARED:
         return decode(encoded, "model", model)
     if isinstance(model, Declaring):
@@ -284,7 +284,7 @@ def _kind(encoded: object) -> object:
     return encoded.get("kind") if isinstance(encoded, dict) else None
 
 
-def _digest(model: Any, meta: State) -> str | None:
+def _digest(model: RewardModel, meta: State) -> str | None:
     """Return a digest that tells a declaration from another of its name; None: not known."""
     from bayesbandit.inference.pymc_model.digest import digest
     from bayesbandit.inference.pymc_model.template import template

@@ -280,7 +280,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     than the rounding of its diagonal entry.
     """
     diagonal = np.diag(precision)
-    # a coordinate of which nothing is known has a row of zeros
+    # neither prior nor rows inform a coordinate whose diagonal entry is 0
     if not (diagonal > 0.0).all():
         return int(np.argmin(diagonal))
     scale = np.sqrt(diagonal)

@@ -63,7 +63,7 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
         for derive in (transform.backward, transform.log_jac_det)
     ]
     graphs += backward
-    # of a CustomDist the class is made anew each time; its density tells it apart
+    # each call of pm.CustomDist makes a new class, so its name says nothing: compare its density
     if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
         graphs += model.logp(sum=False)
     dims = sorted((k, tuple(map(str, of))) for k, of in model.named_vars_to_dims.items())

@@ -32,7 +32,7 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-SWEEPS_TO_WEIGH = 8  # after which φ, a running product, is computed anew, without rounding errors
+SWEEPS_TO_WEIGH = 8  # φ is a running product; after so many sweeps it is computed from u again
 
 
 class Moves(NamedTuple):
