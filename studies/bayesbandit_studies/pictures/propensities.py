@@ -8,9 +8,16 @@ from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import RUN, check
 from bayesbandit.plots.curves import over_time
+from bayesbandit.plots.style import Given
 
 
-def propensities(table: pd.DataFrame) -> Figure:
+def propensities(
+    table: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
 
     It is 1 for a policy without randomness.
@@ -23,4 +30,7 @@ def propensities(table: pd.DataFrame) -> Figure:
     parts = table.groupby([*RUN, "part"], sort=False)
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
-    return over_time(table, "propensity", "Propensity", "propensity of chosen arm", share=True)
+    label = "propensity of chosen arm"
+    return over_time(
+        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
+    )
