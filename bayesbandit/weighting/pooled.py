@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from bayesbandit.beliefs import ridge_arms
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import LARGEST_FLOAT, Array, Name
 from bayesbandit.forms import ARM_NAME, Form, Real, Row, State, Whole, demand
 from bayesbandit.history import History, Layout
@@ -47,7 +47,7 @@ class Pooled(Inverse):
             assert kind is not None, "pooled propensities are for policies that have a rule"
             if len(self.periods) == self.max_snapshots:
                 self._thin()
-            regressions: Any = belief  # as `Bandit.__init__` has checked
+            regressions = regressions_of(belief)
             width = interpreted(core_width)(layout.n_columns)
             self.settings = regressions.settings
             self.snapshots.append(regressions.arms[:, :width].copy())
@@ -117,7 +117,7 @@ class Pooled(Inverse):
         }
 
     def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
-        regressions: Any = belief
+        regressions = regressions_of(belief)
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
         form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
@@ -132,6 +132,12 @@ class Pooled(Inverse):
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
-        regressions: Any = belief
-        self.settings = regressions.settings
+        self.settings = regressions_of(belief).settings
         self.snapshots = [state[f"{i}.arms"] for i in range(len(self.periods))]
+
+
+def regressions_of(belief: Belief) -> Kernel:
+    """Return the arrays of a belief that `Bandit.__init__` has found to consist of regressions."""
+    kernel = belief.kernel
+    assert kernel is not None, "pooled propensities are for regressions"
+    return kernel
