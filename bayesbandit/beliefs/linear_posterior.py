@@ -158,9 +158,12 @@ class LinearPosterior:
         scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.near_spread, z), 0.0)
         return spread(np.sqrt(scale2), self.df)
 
-    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> Array:
-        """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
-        theta = self._near(integer(size, "size", 1), rng)
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator | int) -> Array:
+        """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts.
+
+        rng: a generator, or a seed.
+        """
+        theta = self._near(integer(size, "size", 1), np.random.default_rng(rng))
         return np.asarray(theta @ self._design(x).T)
 
     def to_datatree(

@@ -10,6 +10,7 @@ import typer
 from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
 from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
+from bayesbandit.runtime.json_text import json_text
 
 log = typer.Typer(
     name="log",
@@ -76,18 +77,24 @@ def export(
     log: LogUrl,
     out: Annotated[Path, typer.Argument(help="A file: .csv, or .parquet.")],
 ) -> None:
-    """Write a row for each decision to a CSV or Parquet file."""
+    """Write a row for each decision to a CSV or Parquet file.
+
+    Lists are JSON in a CSV file. In a Parquet file arms are text if some are text and some numbers.
+    """
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")
         check_file(out)
         with begun_log(log) as opened:
             frame = opened.frame()
+        of_csv = out.suffix == ".csv"
+        if not of_csv and len({type(arm) for arms in frame["arms"] for arm in arms}) > 1:
+            frame["arm"] = frame["arm"].map(str)  # a column of Parquet has one type
+            frame["arms"] = [[*map(str, arms)] for arms in frame["arms"]]
         for column in ("arms", "probabilities", "mean", "sd", "x"):
-            frame[column] = [list(one) for one in frame[column]]
+            lists = map(list, frame[column])
+            frame[column] = [json_text(one) if of_csv else one for one in lists]
         with replacing(out) as beside:
-            if out.suffix == ".csv":
-                frame.to_csv(beside, index=False)
-            else:
-                frame.to_parquet(beside, index=False)
+            write = frame.to_csv if of_csv else frame.to_parquet
+            write(beside, index=False)
     say(f"{counted(len(frame), 'decision')} in {out}")

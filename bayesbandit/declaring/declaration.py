@@ -231,8 +231,9 @@ class Declaration:
             raise ValueError(f"{self.name} does not take `weight`; weights must be 1 or None")
         rows["weight"] = w
         if not self.takes_arm:
-            if arm is not None:
-                raise ValueError(f"{self.name} does not take `arm`; arm must be None")
+            for what, value in (("arm", arm), ("n_arms", n_arms)):
+                if value is not None:
+                    raise ValueError(f"{self.name} does not take `arm`; {what} must be None")
             return rows, 1
         if arm is None:
             raise ValueError(f"{self.name} takes `arm`: give the arm of each of {n} rows")

@@ -125,19 +125,28 @@ class Handover:
         dims = self.model.named_vars_to_dims
         value = self.model.rvs_to_values[self.reward]
         for v in self.model.data_vars:
-            of_rows = not self.row_dims.isdisjoint(dims.get(v.name) or ())
+            # where names do not tell, data are of the rows if they are as many as the rewards
+            told = bool(self.row_dims) and (dims.get(v.name) or (None,))[0] is not None
+            of_rows = self._is_as_long(_value(v))
+            if told:
+                of_rows = not self.row_dims.isdisjoint(dims[v.name])
             if of_rows and v not in self.swaps and v is not value:
+                other = "" if told else ", or give them and the rewards dims that tell them apart"
                 raise ValueError(
                     f"the data {v.name!r} have a value for each row: say what they are of a "
-                    f'context and an arm, as rows={{"{v.name}": lambda x, arm: x[:, 0]}}'
+                    f'context and an arm, as rows={{"{v.name}": lambda x, arm: x[:, 0]}}{other}'
                 )
         for v in self._constants():
-            if self.n > 1 and v.data.shape[0] == self.n and v not in self.swaps and v is not value:
+            if self._is_as_long(v.data) and v not in self.swaps and v is not value:
                 raise ValueError(
                     f"the model has an array of {self.n} constants, {_beginning(v.data)}, as many "
                     "as there are rewards: say what they are of a context and an arm, as "
                     "rows=[(array, lambda x, arm: x[:, 0])], or build the model with pm.Data"
                 )
+
+    def _is_as_long(self, values: Any) -> bool:
+        """Return whether values have as many rows as there are rewards, and more than one."""
+        return self.n > 1 and np.shape(values)[:1] == (self.n,)
 
     def declare(self, x: Any, reward: Any, arm: Any = None, weight: Any = None) -> Any:
         """Declare the variables in the current model, and return the mean reward."""

@@ -46,6 +46,10 @@ def prior_predictive(
     import pymc as pm
 
     checks.integer(draws, "draws", 1)
+    if x is None:
+        raise ValueError(
+            f"{model.name}: x must be contexts (n, d), with a row for each reward; got None"
+        )
     built = model.build(x, np.zeros(len(np.asarray(x))), None, arm, n_arms)
     rewards = rewards_of(built, model.name)
     for v in built.free_RVs:
@@ -57,10 +61,11 @@ def prior_predictive(
     built.named_vars_to_dims[rewards] = (row_dimension(built),)
     names = [*(v.name for v in [*built.free_RVs, *built.deterministics]), "mean_reward", rewards]
     with COMPILE, silenced():
-        return pm.sample_prior_predictive(
+        tree = pm.sample_prior_predictive(
             draws, model=built, var_names=list(dict.fromkeys(names)), random_seed=seed,
             compile_kwargs=UNCOMPILED,
         )  # fmt: skip
+    return tree.drop_nodes("observed_data")  # nothing was observed
 
 
 def rewards_of(built: pm.Model, name: str) -> str:

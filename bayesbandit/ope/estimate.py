@@ -149,7 +149,7 @@ def estimate(
     force: give an interval even if the log's probabilities are refuted.
     predictable: False if the given target or means were learned from these rounds.
     missing: what a NaN reward means. "open": it may still come, and only rounds before the first
-        one count. "random": it is lost, whatever it was.
+        one count. "random": it is lost, whatever it was and whatever the arm.
     while_available: leave out the rounds in which the target wants an arm that was not available.
     subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
     planned: the number of rounds for which a sequence is tuned; default: those of the log.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesbandit.checks import is_real, number
-from bayesbandit.ope.check import refuted
+from bayesbandit.ope.check import check, refuted
 from bayesbandit.ope.estimators import ESTIMATORS
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.tally import ess
@@ -178,7 +178,22 @@ def wrong(question: Question, estimator: str, *, force: bool, predictable: bool)
         return "the target or the means were learned from the rounds that judge it"
     if trained:
         return f"the target was trained on {trained} of these {len(log)} rounds"
-    return "" if force else refuted(log)
+    return "" if force else refuted(log) or chosen_by_arm(log, question.on)
+
+
+def chosen_by_arm(log: Log, on: np.ndarray) -> str:
+    """Return why rounds that count cannot be a choice that knew nothing of the arm; "" if they may.
+
+    Where which rewards are missing, or which rounds are in a subgroup, does not depend on the arm,
+    the rounds that count have the log's probabilities, too.
+    """
+    if on.all() or on.sum() < 2 or not (doubt := check(log[on])).refuted:
+        return ""
+    return (
+        "which rewards are missing, or which rounds are in the subgroup, depends on the arm that "
+        "was chosen: of the rounds that count the propensities are refuted (log E = "
+        f"{doubt.log_e:.1f})"
+    )
 
 
 def too_little(

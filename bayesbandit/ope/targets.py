@@ -81,8 +81,11 @@ def target_of(log: Log, target: Any) -> Target:
         if np.ndim(probabilities) == 1:
             return Target(_one_hot(log, np.asarray(probabilities)), trained)
         return Target(_placed(log, probabilities, arms), trained)
-    if isinstance(target, tuple | str | bytes | dict):
-        raise TypeError(f"a target is an arm, probabilities (n, K), a bandit; got {shown(target)}")
+    if isinstance(target, tuple) or np.ndim(target) < 2:
+        raise TypeError(
+            "a target is an arm's name, probabilities (n, K), a bandit, or a pair of these as a "
+            f"tuple; got {shown(target)}"
+        )
     return Target(_placed(log, target, log.arms))
 
 

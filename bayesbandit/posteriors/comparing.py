@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Contexts, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.fitting import fit
+from bayesbandit.posteriors.posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,12 +34,17 @@ def compare_models(
     """
     import arviz as az
 
+    if not (isinstance(models, Mapping) and models):
+        raise TypeError(f"models must be a dict of models or posteriors; got {shown(models)}")
     trees: dict[str, Any] = {}
+    rows: Mapping[str, np.ndarray] = {"reward": np.asarray(reward)}
     for name, model in models.items():
-        fits = isinstance(model, RewardModel)
-        posterior = fit(model, x, reward, **settings) if fits else model
-        if len(posterior.rows["reward"]) != len(np.asarray(reward)):
+        posterior = fit(model, x, reward, **settings) if isinstance(model, RewardModel) else model
+        if not isinstance(posterior, Posterior):
+            raise TypeError(f"{name} must be a RewardModel or a Posterior; got {shown(model)}")
+        if not _are_same(posterior.rows, rows):
             raise ValueError(f"{name}: a posterior of other rows; fit it to these")
+        rows = {**posterior.rows, **rows}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             tree = posterior.to_datatree()
@@ -56,3 +62,13 @@ def compare_models(
         )
         trees[name] = tree
     return az.compare(trees, var_name="reward")
+
+
+def _are_same(rows: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:
+    """Return whether rows are equal in the roles that both have; one may be without contexts."""
+    roles = [role for role in ("reward", "arm", "x") if role in rows and role in others]
+    return all(
+        np.array_equal(rows[role], others[role])
+        for role in roles
+        if role != "x" or rows["x"].shape[1] == others["x"].shape[1]
+    )

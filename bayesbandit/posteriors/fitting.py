@@ -76,8 +76,6 @@ def fit(
     checks.one_of(progress, "progress", (False, True))
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
-    if not model.takes_arm and n_arms is not None:
-        raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
     checks.same_rows(x=x, reward=reward, weight=weight, arm=arm)
     features = tuple(x.columns) if isinstance(x, checks.Table) else None
     if encoder is not None:

@@ -86,14 +86,16 @@ class Posterior:
         """Return posterior standard deviations of the mean reward, in the shape of `mean`."""
         return self._moments(x)[1]
 
-    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator | int) -> np.ndarray:
         """Return mean rewards at contexts x under `size` posterior draws, (size, n) or (size, n,
         K).
 
         One draw of the variables is used for all contexts and arms. A sampled posterior picks among
         its draws at random. A draw is picked again only if `size` is larger than their number.
+        rng: a generator, or a seed.
         """
         x = self._contexts(x)
+        rng = np.random.default_rng(rng)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)
 
     def predict(self, x: Contexts, kind: str = "mean", size: int = 1000) -> np.ndarray:

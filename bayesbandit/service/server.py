@@ -34,8 +34,9 @@ REQUEST_THREADS = 24  # requests at work; each has a connection of its own to th
 READY_SECONDS = 1.0  # seconds for which /readyz gives the same answer
 MAX_SENTENCE_LENGTH = 500  # characters of a sentence
 UNAVAILABLE = (
-    "the log cannot be read or written now, so nothing was decided or stored; send the same "
-    "request again with an id of yours, or show an arm of your choice and do not send its reward"
+    "the log cannot be read or written now, or not in time, so nothing was decided or stored; send "
+    "the same request again with an id of yours, or show an arm of your choice and do not send its "
+    "reward"
 )
 HTTP_ERRORS = {
     400: "The body is not JSON.",
@@ -65,7 +66,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(service.rehearse)  # before the port is bound
+        await asyncio.to_thread(warm_up, service)  # before the port is bound
         following = asyncio.create_task(server.poll_versions(sync_every))
         yield
         following.cancel()
@@ -98,6 +99,14 @@ def application(
     for kind in (RequestValidationError, ValueError, TypeError, OSError):
         app.add_exception_handler(kind, _refused)
     return app
+
+
+def warm_up(service: Service) -> None:
+    """Compile what decides, and load what a wrong context needs: each is answered in time."""
+    service.rehearse()
+    if (encoder := service.bandit.encoder) is not None:
+        with suppress(ValueError, TypeError):
+            encoder.transform([0.0])
 
 
 class Server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
+from bayesbandit.runtime.json_text import json_text
 from bayesbandit.store.records import DECISION_COLUMNS, Stored
 from bayesbandit.tables.words import ISO
 
@@ -116,12 +117,10 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
         x = x.tolist()
     elif isinstance(x, Table):
         x = _records(x)
-    elif not isinstance(x, Mapping) and hasattr(x, "items"):  # a Series
-        x = dict(x.items())
     if one:
-        return [text_of(x)]
+        return [json_text(x)]
     assert isinstance(x, Sequence)
-    return [text_of(each) for each in x]
+    return [json_text(each) for each in x]
 
 
 def same_json(one: str | None, other: str | None) -> bool:
@@ -139,19 +138,6 @@ def _records(table: Any) -> list[dict[Any, Any]]:
     import narwhals as nw
 
     return nw.from_native(table).rows(named=True)
-
-
-def text_of(value: object) -> str:
-    """Return plain values as JSON text; dates and other objects as `str` shows them."""
-    return json.dumps(value, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value)  # dates and such
 
 
 def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:

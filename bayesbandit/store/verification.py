@@ -320,8 +320,8 @@ def _plain(value: Any) -> object:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _arms(one: Stored) -> tuple[object, object]:
-    return one.arms, one.available
+def _arms(one: Stored) -> str:
+    return repr((one.arms, one.available))  # names may be texts and numbers, which have no order
 
 
 def _alike(computed: np.ndarray, logged: Sequence[Any] | np.ndarray) -> np.ndarray:

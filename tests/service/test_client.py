@@ -1,12 +1,16 @@
 """A client answers in time, whatever the server does, and loses no reward."""
 
 import json
+import pickle
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -100,3 +104,68 @@ def test_a_client_of_a_server(tmp_path):
             bb.Client(str(known.base_url), "wrong", timeout=20).decide([0.0, 0.0])
     with bb.DecisionLog(url) as log:
         assert log.verify().empty
+
+
+NO_ANSWERS = [
+    (200, b"<html>"), (204, b""), (301, b""), (404, b"<html>"), (429, b""), (503, b'{"detail'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", NO_ANSWERS, ids=str)
+def test_what_a_proxy_says_is_no_answer(answer):
+    with answering(answer, (200, BODY)) as (url, _):
+        assert bb.Client(url, KEY, timeout=5).decide([1.0]).arm == "call"
+    with answering(*[answer] * 50) as (url, _):
+        assert bb.Client(url, KEY, timeout=0.1, default="mail").decide([1.0]).arm == "mail"
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_is_waited_for_no_longer():
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(BODY)))
+            self.end_headers()
+            with suppress(OSError):
+                for byte in BODY:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.05)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    begin = time.perf_counter()
+    client = bb.Client(f"http://127.0.0.1:{server.server_port}", KEY, default="mail")
+    assert client.decide([1.0]).reason == "default"
+    assert time.perf_counter() - begin < 1.0
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_default_is_never_an_arm_that_may_not_be_chosen():
+    client = bb.Client("http://127.0.0.1:1", KEY, timeout=0.05, default="mail")
+    assert client.decide([1.0], arms="mail").arm == client.decide([1.0]).arm == "mail"
+    with pytest.raises(OSError, match="does not answer"):
+        client.decide([1.0], arms=["call"])
+
+
+def test_numpy_pandas_and_times_are_sent():
+    row = pd.Series({"age": np.int64(3), "on": date(2026, 1, 2)})
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    came = b'{"status": "timely", "id": "a"}'
+    with answering((200, BODY), (200, BODY), (200, came)) as (url, asked):
+        client = pickle.loads(pickle.dumps(bb.Client(url, KEY, timeout=5)))
+        client.decide(row)
+        client.decide(np.float32([0.5, 1.0]))
+        assert client.reward("a", np.bool_(True), at=moment) == "timely"
+    first, second, third = map(json.loads, asked)
+    assert first["context"] == {"age": 3, "on": "2026-01-02"}
+    assert second["context"] == [0.5, 1.0]
+    assert third == {"id": "a", "value": 1.0, "time": "2026-01-02 00:00:00+00:00"}
+
+
+@pytest.mark.parametrize("key", ["ключ", "a\nb", None])
+def test_a_key_that_no_header_can_have(key):
+    with pytest.raises(ValueError, match="key must be printable ASCII"):
+        bb.Client("https://a", key)

@@ -34,7 +34,10 @@ def arms_of(
     if all(isinstance(a, int | np.integer) and 0 <= a < (K or len(chosen)) for a in chosen):
         return arm_names(K or int(max(chosen)) + 1)
     if K is not None:
-        raise ValueError(f"arms= must name the {K} columns of probabilities; got None")
+        raise ValueError(
+            f"arms= must name the {K} columns of probabilities, as {chosen.tolist()[0]!r} is no "
+            "whole number; got None"
+        )
     return arm_names(sorted(set(chosen.tolist()), key=lambda a: (isinstance(a, str), a)))
 
 
