@@ -8,9 +8,9 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
+from tests.commands import run
 
 HEAVY = {
     *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
@@ -32,14 +32,14 @@ HEAVY = {
 def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):
     """The time that it takes is that of its imports, and these can be counted."""
     heavy = {"pymc", "pytensor", "arviz", "matplotlib"} if words == ["models"] else HEAVY
-    run = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bayesbandit", *words],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    lines = run.stderr.splitlines()
+    lines = done.stderr.splitlines()
     loaded = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
-    assert (run.returncode, "typer" in loaded) == (status, True), run.stderr
-    assert said in run.stdout + run.stderr
+    assert (done.returncode, "typer" in loaded) == (status, True), done.stderr
+    assert said in done.stdout + done.stderr
     assert not loaded & heavy, sorted(loaded & heavy)
 
 
@@ -64,7 +64,7 @@ def mine(x, reward, lam):
 def test_a_command_passes_on_warnings_for_users_and_not_those_for_authors(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN)
     monkeypatch.setattr("bayesbandit.declaring.gallery.own_folder", lambda: tmp_path)
-    found = CliRunner().invoke(app, ["explain", "mine"])
+    found = run("explain", "mine")
     assert "the user should know" in found.stderr
     assert "old" not in found.stderr
     assert "mine" in found.stdout

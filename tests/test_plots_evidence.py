@@ -8,7 +8,6 @@ import pytest
 from bayesbandit import plots
 from bayesbandit.ope import Log, evaluate
 from bayesbandit.plots.style import BLUE, VERMILLION
-from bayesbandit_studies.evidence.designs import linear
 
 
 def uniform(n=600, seed=0, d=2):
@@ -21,10 +20,9 @@ def uniform(n=600, seed=0, d=2):
 
 @pytest.fixture(scope="module")
 def result():
-    (log,) = linear(1, seed=3, floor=lambda t: 0.1).logs()
-    few = np.full((len(log), 3), 1 / 3)
-    few[:] = np.where(np.eye(3, dtype=bool)[log.probabilities.argmin(axis=1)], 1.0, 0.0)
-    return evaluate(log, {"logged": None, "arm $0": 0, "few": few}, sequence="asymptotic")
+    log = uniform()
+    few = np.eye(3)[np.arange(len(log)) % 3]
+    return evaluate(log, {"logged": None, "arm $0": "a", "few": few}, sequence="asymptotic")
 
 
 def drawn(figure):

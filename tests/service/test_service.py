@@ -437,22 +437,11 @@ def test_a_reward_that_the_model_holds_impossible_stops_nobody_else(lite):
     assert service.log.verify().empty
 
 
-@pytest.mark.parametrize(
-    "at",
-    [
-        pd.NaT,
-        "NaT",
-        "",
-        np.datetime64("NaT", "s"),
-        1.7e18,
-        -1e14,
-        np.nan,
-        "soon",
-        True,
-        "03/04/2026",
-        "now",
-    ],
-)
+NO_TIMES = pd.NaT, np.datetime64("NaT", "s"), 1.7e18, -1e14, np.nan, True
+NO_DATES = "NaT", "", "soon", "03/04/2026", "now"
+
+
+@pytest.mark.parametrize("at", [*NO_TIMES, *NO_DATES])
 def test_times_that_are_none(lite, at):
     service, clock = begun(lite)
     decision = service.decide([0.0, 0.0])
@@ -799,15 +788,11 @@ def test_while_the_server_is_down_there_is_no_decision(tmp_path):
     assert service.log.verify().empty
 
 
-@pytest.mark.parametrize(
-    "at",
-    [
-        pd.Timestamp(1.7e9, unit="s").date(),
-        np.datetime64(1_700_000_000, "s"),
-        np.int64(1_700_000_000),
-        "2023-11-14",
-    ],
-)
+SAME_DAY = pd.Timestamp(1.7e9, unit="s").date(), "2023-11-14"
+SAME_SECOND = np.datetime64(1_700_000_000, "s"), np.int64(1_700_000_000)
+
+
+@pytest.mark.parametrize("at", [*SAME_DAY, *SAME_SECOND])
 def test_one_time_is_that_of_each_of_several_rewards(lite, at):
     clock = Clock(1_699_920_000)  # 2023-11-14 00:00 UTC, of which a date without a time is
     service, _ = begun(lite, default_reward=None, wait=None, clock=clock)
