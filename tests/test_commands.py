@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
 
@@ -112,6 +113,7 @@ END = r"(?:`|\||#|\n(?!\s+--)|$)"  # of a command on a page
 CALL = re.compile(r"bayesbandit ((?:log )?[a-z]+)\b([^`|#]*?)" + END)
 
 
+@cache
 def options_of(words):
     """The options of a command, as `log prune`; None if there is none of this name."""
     command = typer.main.get_command(app)

@@ -298,18 +298,6 @@ def test_what_does_not_come_is_the_default(url):
     assert service.log.verify().empty
 
 
-def test_none_is_no_reward_and_said(lite):
-    service, clock = begun(lite, default_reward=None)
-    service.decide([0.0, 0.0])
-    clock.now += DAY + 1
-    assert service.learn() == 0
-    [row] = service.log.frame().itertuples()
-    assert row.status == "expired"
-    assert np.isnan(row.reward)
-    assert rows(service, "states")[0]["reason"] == "no reward came in time"
-    assert service.log.verify().empty
-
-
 def test_rewards_of_nobody_are_kept(url):
     service, _ = begun(url)
     one = service.decide([0.0, 0.0]).id
