@@ -156,8 +156,12 @@ MISTAKES = [*FILES, *NAMES, *SETTINGS, *COLUMNS]
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
-@few("five.npz is a saved", "nowhere.csv", "LinTZ", "alfa", "--sep ;", "needs --target", "arm=age")
-@in_gate(30)
+@few(
+    *("five.npz is a saved", "nowhere.csv", "no object", "exits", "cannot be written"),
+    *("LinTZ", "more than once", "table9", "lasso", "alfa", "named", "twice", "--tune", "--sep ;"),
+    *("is for CSV", "--target y", "up", "x0", "takes ROLE", "label"),
+)
+@in_gate(99)
 def test_a_mistake_is_one_sentence_and_leaves_nothing(here, monkeypatch, words, said):
     monkeypatch.setenv("BAYESBANDIT_API_KEY", "a key that only the tests know")
     before = {path: path.read_bytes() for path in here.rglob("*") if path.suffix != ".pyc"}
@@ -209,6 +213,7 @@ def test_a_function_of_a_file_that_returns_a_bandit_is_judged_and_trained(here, 
         assert bb.Bandit.load("new.npz").policy == bb.Thompson(0.5)
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_and_judged_by_its_name(here):
     found = run(*TRAIN, "--bandit", "ridge_known_noise(alpha=0.5)")
     assert found.exit_code == 0, found.output

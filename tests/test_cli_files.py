@@ -66,6 +66,7 @@ def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path)
         assert bandit.encoder.columns == ("age",)
 
 
+@pytest.mark.slow
 def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
     path = tmp_path / "log.data"
     LOG.to_csv(path, index=False)

@@ -26,8 +26,8 @@ HEAVY = {
         (["--help"], 0, "compare"),
         (["compar"], 2, "Did you mean"),
         (["serve", "--prot", "1"], 2, "--port"),
-        (["learn"], 2, "BAYESBANDIT_LOG"),
         (["models"], 0, "exact_gaussian"),
+        (["learn"], 2, "BAYESBANDIT_LOG"),
     ],
 )
 def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):

@@ -28,6 +28,7 @@ def test_a_fresh_import_is_quick_and_leaves_the_heavy_ones_out():
     assert not loaded & {"pymc", "pytensor", "numba", "pandas", "sklearn", "arviz", "matplotlib"}
 
 
+@pytest.mark.slow
 def test_a_log_says_what_it_needs():
     """Where SQLAlchemy is not installed, everything else is there."""
     code = """

@@ -208,6 +208,11 @@ class Life(RuleBasedStateMachine):
             self.removed[arm] = self.version
 
     @rule(which=st.integers(0, 1))
+    def another_arm_of_the_same_name(self, which):
+        self.change_arms(which, False, "mail")
+        self.change_arms(which, True, "mail")
+
+    @rule(which=st.integers(0, 1))
     def snapshot(self, which):
         assert self.of(which).snapshot() <= self.version
 
