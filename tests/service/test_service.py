@@ -164,14 +164,6 @@ def test_ids_that_no_database_would_keep(lite, bad):
     assert not rows(service, "decisions")
 
 
-def test_hostile_ids_are_text(url):
-    service, _ = begun(url)
-    bad = "'); DROP TABLE bandit_decisions; --<script>"
-    assert service.decide([0.0, 0.0], id=bad).id == bad
-    assert service.reward(bad, 1.0) == "timely"
-    assert service.learn() == 1
-
-
 def test_bad_contexts_change_nothing(lite):
     service, _ = begun(lite)
     service.decide([0.0, 0.0])
@@ -309,19 +301,6 @@ def test_rewards_of_nobody_are_kept(url):
     assert service.log.verify().empty
 
 
-def test_a_reward_before_its_decision_takes_nothing_from_it(url):
-    """Who guesses an id that will be given cannot keep the true reward out."""
-    service, _ = begun(url)
-    for _ in range(2):
-        assert service.reward("order-1", 0.0) == "unknown"
-    with pytest.raises(ValueError, match="a reward is told once"):
-        service.reward("order-1", 1.0)
-    service.decide([0.0, 0.0], id="order-1")
-    assert service.reward("order-1", 1.0) == "timely"
-    assert service.learn() == 1
-    assert service.bandit.history.reward.tolist() == [1.0]
-
-
 @pytest.mark.slow
 def test_many_rewards_at_once(url):
     service, _ = begun(url)
@@ -370,45 +349,6 @@ def test_a_reward_that_is_dated_before_its_decision_or_in_the_future_is_refused(
     else:
         assert service.reward([one, other], [1.0, 1.0], at=[at, None]) == ["timely", "timely"]
     assert service.learn() == 2 - bool(said)
-    assert service.log.verify().empty
-
-
-def test_only_what_was_shown_counts(url):
-    service, clock = begun(url, activation=True)
-    ids = [service.decide([0.0, 0.0]).id for _ in range(4)]
-    service.reward(ids[0], 1.0)
-    assert service.learn() == 0
-    service.activate(ids[0])
-    service.activate([ids[0], ids[1]])
-    service.reward(ids[1], 2.0)
-    assert service.learn() == 2
-    service.activate(ids[2])
-    service.reward(ids[3], 3.0)
-    clock.now += DAY + 1
-    assert service.learn() == 1
-    frame = service.log.frame().set_index("decision_id").loc[ids]
-    assert frame["status"].tolist() == ["reward", "reward", "default", "inactive"]
-    assert frame["activated"].tolist() == [True, True, True, False]
-    assert sorted(service.bandit.history.reward) == [0.0, 1.0, 2.0]
-    with pytest.raises(ValueError, match="no decision 'nobody'"):
-        service.activate("nobody")
-    assert len(bb.ope.Log.of(service.log)) == 3
-    assert service.log.verify().empty
-
-
-def test_retired_arms(url):
-    service, _ = begun(url)
-    ids = [service.decide([0.0, 0.0], arms=["call"]).id for _ in range(2)]
-    service.reward(ids[0], 1.0)
-    service.remove_arm("call")
-    assert service.learn() == 0
-    service.add_arm("call")  # another one of the same name
-    service.reward(ids[1], 1.0)
-    other = bb.Service.open(service.log)
-    assert other.learn() == 0
-    assert service.log.frame()["status"].tolist() == ["retired", "retired"]
-    assert other.arms == ("mail", "wait", "call")
-    assert same(other.bandit, service.log.replay())
     assert service.log.verify().empty
 
 
