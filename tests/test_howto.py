@@ -38,6 +38,17 @@ def played(page, capsys):
 
 PAGES = [path.relative_to(DOCS).as_posix() for path in (*DOCS.glob("*.md"), *DOCS.glob("*/*.md"))]
 PAGES = sorted(page for page in PAGES if blocks(page))
+SHELL = re.compile(r"^```sh\n(.*?)^```$", flags=re.S | re.M)
+
+
+def shell_of(page):
+    return SHELL.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+# pages whose shell blocks run after their Python
+WITH_SHELL = [page for page in PAGES if page.startswith("howto/") and shell_of(page)]
+WITH_SHELL.remove("howto/serve.md")  # whose server is asked for more
+PYTHON_ALONE = [page for page in PAGES if page not in WITH_SHELL]
 LONG = ("howto/arm_features.md", "howto/many_arms.md")
 
 
@@ -48,7 +59,7 @@ def test_every_howto_is_found():
 
 
 @in_gate(10)
-@pytest.mark.parametrize("page", quick_but(LONG, PAGES))
+@pytest.mark.parametrize("page", quick_but(LONG, PYTHON_ALONE))
 @few("delayed", "files", "migrate", "tables", "serve", "service", "index", "quickstart", "which")
 def test_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     if page == "howto/service.md":
@@ -71,13 +82,6 @@ def is_the_whole_journey(names):
     assert "plan[T.plus]:newsletter[T.True]" in names["by_formula"].features
     assert Path("offers.npz").exists()
     assert names["earned"] > 1.1 * names["bought"].mean(axis=0).max()
-
-
-SHELL = re.compile(r"^```sh\n(.*?)^```$", flags=re.S | re.M)
-
-
-def shell_of(page):
-    return SHELL.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
 def test_every_command_of_a_howto_is_in_a_block_that_runs():
@@ -119,11 +123,8 @@ def run_shell(page, folder, port):
                 os.killpg(process.pid, signal.SIGTERM)
 
 
-WITH_SHELL = [page for page in PAGES if page.startswith("howto/") and shell_of(page)]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in WITH_SHELL if page != "howto/serve.md"])
+@pytest.mark.parametrize("page", WITH_SHELL)
 def test_the_shell_blocks_run_as_they_stand(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     played(page, capsys)

@@ -124,7 +124,7 @@ NO_REWARDS = [  # parts of a body, and what is said
     ({"value": 1, "key": "a"}, ""),
     ({"value": 1, "extra": 1}, ""),
     ({"value": 1, "time": "yesterday"}, "as 2026-11-22T18:00:00Z; got "),
-    ({"value": 1, "time": "2026-11-22T18:00:00"}, ""),
+    ({"value": 1, "time": "2026-11-22T18:00:00"}, "should have timezone info"),
     ({"value": 1, "time": 1e300}, "as 2026-11-22T18:00:00Z; got "),
     ({"value": 1, "time": 1_764_000_000}, "as 2026-11-22T18:00:00Z; got "),  # or milliseconds?
     ({"value": 1, "time": 1_764_000_000_000}, "as 2026-11-22T18:00:00Z; got "),

@@ -17,7 +17,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.tables.encoder import fitted
 from bayesbandit.tables.stored import digest
-from tests.cases import few
+from tests.cases import few, in_gate
 from tests.tables.mixed import marketing, mixed
 
 NAN = float("nan")
@@ -200,6 +200,7 @@ NUMBERS = pd.DataFrame({"a": [1.0, 2.0, 4.0], "t": ["x", "y", "x"]})
         (7, TypeError, "knows columns by name, and got a int"),
     ],
 )
+@in_gate(30)
 def test_rows_that_cannot_be_read(row, error, message):
     with pytest.raises(error, match=message):
         bb.Encoder.fit(NUMBERS).transform(row)
@@ -566,6 +567,7 @@ def test_columns_to_drop_and_to_keep_are_names(what):
         ("hotel.csv", {}, TypeError, r"got a str: pandas\.read_csv"),
     ],
 )
+@in_gate(30)
 def test_tables_that_cannot_be_fitted(frame, settings, error, message):
     with pytest.raises(error, match=message):
         bb.Encoder.fit(frame, **settings)
@@ -613,6 +615,7 @@ HOSTILE = {  # columns, and the kind that they become, or what an error says
 
 
 @pytest.mark.parametrize("case", HOSTILE)
+@in_gate(30)
 def test_a_hostile_column_is_encoded_or_refused_by_name(case):
     """What is encoded is the same for a row, and after it was saved."""
     column, expected = HOSTILE[case]
