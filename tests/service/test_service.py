@@ -261,10 +261,11 @@ def test_a_reward_without_a_time_counts_though_the_clock_went_back(lite):
     assert set(service.log.verify()["kind"]) <= {"clock"}
 
 
-def test_it_is_what_a_bandit_learns_by_hand(url):
-    service, clock = begun(url)
+@pytest.mark.parametrize("settings", [{}, {"half_life": 20.0}], ids=["all rounds", "fading"])
+def test_it_is_what_a_bandit_learns_by_hand(url, settings):
+    service, clock = begun(url, linear(**settings))
     live(service, clock)
-    bandit, frame = linear(), service.log.frame()
+    bandit, frame = linear(**settings), service.log.frame()
     bandit.update(
         np.stack(frame["x"]), frame["arm"], frame["reward"], propensity=frame["propensity"]
     )
