@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit.experiments.experiment import Experiment
+from tests.cases import few, in_gate
+from tests.commands import columns, run
 
 OWN = """
 import bayesbandit as bb
@@ -43,9 +43,12 @@ def here(tmp_path, monkeypatch, rng):
         }
     )
     frame.to_csv("log.csv", index=False)
+    frame.to_parquet("log.parquet")
+    frame.to_json("log.jsonl", orient="records", lines=True)
     frame[["age", "height"]].assign(label=frame["arm"]).to_csv("data.csv", index=False)
     for name, arms, d in (("five.npz", ["a", "b"], 5), ("others.npz", ["x", "y"], 2)):
         bb.LinTS(arms, d, seed=0).save(tmp_path / name)
+    bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame[["age", "height"]])).save("encoded.npz")
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 and no more")
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "raises.py").write_text("raise KeyError('at once')\n")
@@ -53,59 +56,136 @@ def here(tmp_path, monkeypatch, rng):
     return tmp_path
 
 
-def run(*words):
-    found = CliRunner().invoke(app, [str(word) for word in words])
-    assert "Traceback" not in found.output
-    return found, " ".join(found.output.split())
-
-
 COMPARE = ["compare", "--data", "iris", "--replications", 1, "--horizon", 5]
+CSV = ["compare", "--csv", "data.csv"]
+LABEL = [*CSV, "--target", "label"]
 EVALUATE = ["evaluate", "log.csv"]
 TRAIN = ["train", "log.csv", "--out", "new.npz"]
+
+# words of a command, and what its error says
+FILES = [
+    ([*EVALUATE, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
+    ([*TRAIN, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
+    ([*EVALUATE, "--bandit", "others.npz"], "arms that the log has not: ['x', 'y']"),
+    ([*TRAIN, "--bandit", "others.npz"], "unknown arm"),
+    ([*TRAIN, "--bandit", "lost.npz"], "there is no file lost.npz"),
+    ([*EVALUATE, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
+    ([*TRAIN, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
+    (["compile", "--bandit", "broken.npz"], "is not a saved bandit, or is broken"),
+    ([*COMPARE, "--bandit", "five.npz"], "five.npz is a saved bandit, and a new one is needed"),
+    ([*COMPARE, "--bandit", "nowhere.py"], "there is no file"),
+    ([*COMPARE, "--bandit", "raises.py:X"], "cannot be loaded: KeyError: 'at once'"),
+    ([*COMPARE, "--bandit", "exits.py:X"], "cannot be loaded: SystemExit: 0"),
+    ([*EVALUATE, "--bandit", "exits.py:X"], "cannot be loaded: SystemExit: 0"),
+    ([*COMPARE, "--bandit", "own.py:Nobody"], "no object 'Nobody'; it has Boom, Play, fine"),
+    ([*COMPARE, "--bandit", "own.py:N"], "must be a reward model, or a class or function"),
+    ([*COMPARE, "--bandit", "own.py:READY"], "must be a reward model, or a class or function"),
+    ([*COMPARE, "--bandit", "own.py"], "own.py declares no reward model"),
+    ([*EVALUATE, "--bandit", "own.py:Play"], "must be a bandit of the toolkit; it is a Play"),
+    ([*TRAIN, "--bandit", "own.py:Play"], "must be a bandit of the toolkit; it is a Play"),
+    (["compare", "--csv", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
+    (["evaluate", "nowhere.csv"], "there is no file"),
+    (["compare", "--csv", "log.csv", "--target", "arm"], "`bayesbandit evaluate log.csv` says"),
+    (["compare", "--data", "data.csv"], "--data data.csv is a file: --csv data.csv reads it"),
+    ([*COMPARE, "--out", "log.csv"], "log.csv/compare cannot be written"),
+    ([*EVALUATE, "--out", "log.csv"], "log.csv/evaluate cannot be written"),
+    (["reproduce", "table1", "--quick", "--out", "log.csv"], "table1-quick cannot be written"),
+    (["train", "log.csv", "--bandit", "LinTS", "--out", "no/b.npz"], "there is no folder"),
+    (["train", "log.csv", "--bandit", "LinTS", "--out", "."], "it is a folder; name a file"),
+    (["report", "--log", "sqlite:///none.db", "--out", "no/page.html"], "there is no folder"),
+]
+NAMES = [
+    ([*COMPARE, "--bandit", "LinTs"], "unknown bandit 'LinTs'; there are BLTS, BLUCB"),
+    ([*COMPARE, "--bandit", "horseshow"], "unknown bandit 'horseshow'"),
+    ([*EVALUATE, "--bandit", "LinTZ"], "unknown bandit 'LinTZ'"),
+    ([*EVALUATE, "--bandit", "yellow"], "the arms of the log are ['a', 'b']"),
+    (["compile", "--bandit", "Nobody"], "unknown bandit 'Nobody'"),
+    ([*COMPARE, "--bandit", "LinTS", "--bandit", "LinTS"], "more than once: LinTS"),
+    ([*COMPARE, "--bandit", "LinTS", "--bandit", " LinTS"], "two bandits are named 'LinTS'"),
+    ([*EVALUATE, "--bandit", "BLTS", "--bandit", "BLTS"], "BLTS is given more than once"),
+    ([*EVALUATE, "--bandit", "BLTS", "--bandit", " BLTS"], "two policies are named 'BLTS'"),
+    (["compare", "--data", "titanic"], "are iris, wine, breast_cancer, digits; got 'titanic'"),
+    (["reproduce", "table9"], "unknown study 'table9'; there are balancing,"),
+    (["explain", "lasso"], "bayesian_lasso"),
+]
+SETTINGS = [
+    ([*COMPARE, "--bandit", "LinTS(alpha)"], "settings must be named"),
+    ([*COMPARE, "--bandit", "ridge(2)"], "settings must be named"),
+    ([*COMPARE, "--bandit", "LinTS(alpha=-1)"], "alpha must be a finite number ≥ 0; got -1"),
+    ([*COMPARE, "--bandit", "LinTS(alfa=1)"], "no setting 'alfa'; did you mean 'alpha'?"),
+    ([*COMPARE, "--bandit", "ridge(beta=2)"], "setting 'beta'; there are alpha, engine, refit_ev"),
+    ([*COMPARE, "--bandit", "LinTS(alpha=__import__('os'))"], "cannot read"),
+    ([*COMPARE, "--bandit", "ridge(alpha"], "cannot read"),
+    ([*COMPARE, "--bandit", "BLTS(clip=0.1, clip=0.2)"], "clip is given twice"),
+    ([*COMPARE, "--bandit", "BLTS(seed=3)"], "(seed=3): each replication has a seed of its own"),
+    ([*COMPARE, "--jobs", "0"], "or -1 for all cores, must be an integer ≥ 1; got 0"),
+    ([*COMPARE, "--tune"], "--tune needs two replications or more; got 1"),
+    ([*EVALUATE, "--missing", "later"], "missing must be"),
+    ([*COMPARE, "--sep", ";"], "--sep ; needs --csv"),
+    ([*COMPARE, "--decimal", ";"], "--decimal ; needs --csv"),
+    ([*COMPARE, "--dates", ";"], "--dates ; needs --csv"),
+    (["evaluate", "log.jsonl", "--sep", ";"], "sep=';' is for CSV files"),
+    (["evaluate", "log.parquet", "--decimal", ","], "decimal=',' is for CSV files"),
+    (["evaluate", "log.parquet", "--dates", "%d/%m/%Y"], "dates='%d/%m/%Y' is for CSV files"),
+]
+COLUMNS = [
+    (["compare", "--csv", "nowhere.csv"], "--csv needs --target"),
+    (["compare", "--target", "y"], "--target y needs --csv"),
+    ([*CSV, "--target", "none"], "got 'none', and the columns are"),
+    (CSV, "needs --target, the column to predict, or --column reward=NAME or cost=NAME"),
+    ([*CSV, *columns("reward=age")], "there must be two arms or more; got ['age']"),
+    ([*CSV, *columns("reward=age", "reward=up")], "no column 'up' of rewards; the columns are"),
+    ([*CSV, *columns("reward=age", "cost=height")], "got --column reward=… and --column cost=…"),
+    ([*CSV, *columns("reward=age", "x=height")], "is one of reward, cost, drop, context; got 'x'"),
+    ([*CSV, *columns("reward=age", "reward=label")], "column 'label' (reward) must be numbers; go"),
+    ([*LABEL, *columns("drop=up")], "drop: there is no column 'up'; there are 'age', 'height'"),
+    (["compare", *columns("drop=a")], "drop=a needs --csv or --openml, whose column it is"),
+    ([*COMPARE, *columns("context=a")], "--column context=a needs --csv or --openml"),
+    ([*EVALUATE, *columns("arm=nothing")], "has no column 'nothing' (arm)"),
+    ([*EVALUATE, *columns("x=site")], "a role is one of arm, reward, propensity"),
+    ([*EVALUATE, *columns("keep=age")], "a role is one of"),
+    ([*EVALUATE, *columns("arm=arm", "arm=age")], "each role once; got arm=arm, arm=age"),
+    ([*EVALUATE, *columns("probability:a=x", "probability:a=y")], "each role once; got probabilit"),
+    ([*EVALUATE, *columns("probability:a")], "takes ROLE=NAME, as reward=clicked; got 'probabili"),
+    (["evaluate", "data.csv"], "no column that is recognised as arm"),
+    ([*TRAIN, "--bandit", "encoded.npz", *columns("drop=age")], "the bandit's encoder says"),
+]  # fmt: skip
+
+
+MISTAKES = [*FILES, *NAMES, *SETTINGS, *COLUMNS]
+
+
+@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+@few(
+    *("five.npz is a saved", "nowhere.csv", "no object", "exits", "cannot be written"),
+    *("LinTZ", "more than once", "table9", "lasso", "alfa", "named", "twice", "--tune", "--sep ;"),
+    *("is for CSV", "--target y", "up", "x0", "takes ROLE", "label"),
+)
+@in_gate(99)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(here, monkeypatch, words, said):
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", "a key that only the tests know")
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.suffix != ".pyc"}
+    found = run(*words)
+    assert found.exit_code == 2, found.output
+    assert said in found.said
+    assert found.stderr.count("Error: ") == 1 + said.count("Error: ")
+    assert "Error: " not in found.stdout
+    after = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    assert {k: v for k, v in after.items() if k.suffix != ".pyc"} == before
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([*EVALUATE, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
-        ([*TRAIN, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
-        ([*EVALUATE, "--bandit", "others.npz"], "arms that the log has not: ['x', 'y']"),
-        ([*TRAIN, "--bandit", "others.npz"], "unknown arm"),
-        ([*EVALUATE, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
-        ([*TRAIN, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
-        (["compile", "--bandit", "broken.npz"], "is not a saved bandit, or is broken"),
-        ([*COMPARE, "--bandit", "five.npz"], "five.npz is a saved bandit, and a new one is needed"),
-        ([*COMPARE, "--bandit", "raises.py:X"], "cannot be loaded: KeyError: 'at once'"),
-        ([*COMPARE, "--bandit", "exits.py:X"], "cannot be loaded: SystemExit: 0"),
-        ([*EVALUATE, "--bandit", "exits.py:X"], "cannot be loaded: SystemExit: 0"),
-        ([*COMPARE, "--bandit", "own.py:Nobody"], "no object 'Nobody'; it has Boom, Play, fine"),
-        ([*COMPARE, "--bandit", "own.py:N"], "must be a reward model, or a class or function"),
-        ([*COMPARE, "--bandit", "own.py:READY"], "must be a reward model, or a class or function"),
-        ([*COMPARE, "--bandit", "own.py"], "own.py declares no reward model"),
-        ([*COMPARE, "--bandit", "LinTS", "--bandit", " LinTS"], "two bandits are named 'LinTS'"),
-        ([*EVALUATE, "--bandit", "BLTS", "--bandit", " BLTS"], "two policies are named 'BLTS'"),
-        ([*EVALUATE, "--bandit", "own.py:Play"], "must be a bandit of the toolkit; it is a Play"),
-        ([*TRAIN, "--bandit", "own.py:Play"], "must be a bandit of the toolkit; it is a Play"),
-        (["compare", "--csv", "log.csv", "--target", "arm"], "`bayesbandit evaluate log.csv` says"),
-        (["compare", "--data", "data.csv"], "--data data.csv is a file: --csv data.csv reads it"),
-        (["compare", "--csv", "data.csv", "--target", "none"], "got 'none', and the columns are"),
-        ([*COMPARE, "--out", "log.csv"], "log.csv/compare cannot be written"),
-        ([*EVALUATE, "--out", "log.csv"], "log.csv/evaluate cannot be written"),
-        (["reproduce", "table1", "--quick", "--out", "log.csv"], "table1-quick cannot be written"),
-        (["train", "log.csv", "--bandit", "LinTS", "--out", "no/b.npz"], "there is no folder"),
-        (["train", "log.csv", "--bandit", "LinTS", "--out", "."], "it is a folder; name a file"),
-        (["report", "--log", "sqlite:///none.db", "--out", "no/page.html"], "there is no folder"),
+        (TRAIN, "Missing option '--bandit'"),
+        (["learn"], "Missing option '--log'"),
+        ([*TRAIN, "--bandit", "BLTS", "--once"], "No such option: --once"),
     ],
-)  # fmt: skip
-def test_a_mistake_is_one_sentence_and_leaves_nothing(here, monkeypatch, words, said):
-    monkeypatch.setenv("BAYESBANDIT_API_KEY", "a key that only the tests know")
-    before = {path: path.read_bytes() for path in here.rglob("*") if path.suffix != ".pyc"}
-    found, output = run(*words)
-    assert found.exit_code == 2, output
-    assert said in output
-    assert output.count("Error: ") == 1 + said.count("Error: ")
-    after = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
-    assert {k: v for k, v in after.items() if k.suffix != ".pyc"} == before
+)
+def test_a_word_too_few_or_too_many_is_named(here, words, said):
+    found = run(*words)
+    assert found.exit_code == 2
+    assert said in found.said
 
 
 def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
@@ -118,29 +198,30 @@ def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
 
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN, ["compile"]])
 def test_an_error_in_a_class_of_a_file_names_it(here, words):
-    found, output = run(*words, "--bandit", "own.py:Boom")
+    found = run(*words, "--bandit", "own.py:Boom")
     assert found.exit_code == 1
-    assert "Boom cannot be made: RuntimeError: boom (line 7 of " in output
+    assert "Boom cannot be made: RuntimeError: boom (line 7 of " in found.said
     assert not (here / "runs").exists()
     assert not (here / "new.npz").exists()
 
 
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN])
 def test_a_function_of_a_file_that_returns_a_bandit_is_judged_and_trained(here, words):
-    found, output = run(*words, "--bandit", "own.py:fine(alpha=0.5)")
-    assert found.exit_code == 0, output
+    found = run(*words, "--bandit", "own.py:fine(alpha=0.5)")
+    assert found.exit_code == 0, found.output
     if words is TRAIN:
         assert bb.Bandit.load("new.npz").policy == bb.Thompson(0.5)
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_and_judged_by_its_name(here):
-    found, output = run(*TRAIN, "--bandit", "ridge_known_noise(alpha=0.5)")
-    assert found.exit_code == 0, output
+    found = run(*TRAIN, "--bandit", "ridge_known_noise(alpha=0.5)")
+    assert found.exit_code == 0, found.output
     learned = bb.Bandit.load("new.npz")
     assert learned.model.name == "ridge_known_noise"
     assert learned.encoder.columns == ("age", "height")
-    found, output = run(*EVALUATE, "--bandit", "ridge_known_noise(alpha=0.5)")
-    assert found.exit_code == 0, output
+    found = run(*EVALUATE, "--bandit", "ridge_known_noise(alpha=0.5)")
+    assert found.exit_code == 0, found.output
     table = pd.read_parquet("runs/evaluate/results.parquet").set_index("policy")
     assert np.isfinite(table.loc["ridge_known_noise(alpha=0.5)", "low"])
 
@@ -153,8 +234,8 @@ def test_ctrl_c_is_one_word(here, monkeypatch, words):
     monkeypatch.setattr(Experiment, "run", interrupted)
     monkeypatch.setattr("bayesbandit.ope.evaluate", interrupted)
     monkeypatch.setattr("bayesbandit.scale.learning.learn", interrupted)
-    found, output = run(*words)
+    found = run(*words)
     assert found.exit_code == 130
-    assert output.endswith("Interrupted.")
+    assert found.said.endswith("Interrupted.")
     assert not (here / "runs").exists()
     assert not (here / "new.npz").exists()

@@ -6,12 +6,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit.tables.role_names import signs_of_a_log
 from tests.cases import few
+from tests.commands import run
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -25,14 +24,6 @@ LOG = pd.DataFrame(
     }
 )
 OPTIONS = ["--sep", ";", "--decimal", ",", "--dates", "%d/%m/%Y %H:%M"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(one) for one in arguments])
-
-
-def said(result):
-    return " ".join((result.output + str(result.exception)).split())
 
 
 def commands(path, out):
@@ -65,9 +56,9 @@ def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path)
     path = written(tmp_path, name, table)
     refused = run(*commands(path, tmp_path)[command], "--sep", ";")
     assert refused.exit_code == 2
-    assert re.search(r"decimal=','|dates='%d|such as '-?\d,\d+'", said(refused))
+    assert re.search(r"decimal=','|dates='%d|such as '-?\d,\d+'", refused.said)
     result = run(*commands(path, tmp_path)[command], *OPTIONS)
-    assert result.exit_code == 0, said(result)
+    assert result.exit_code == 0, result.said
     if command == "train":
         bandit = bb.Bandit.load(tmp_path / "b.npz")
         assert bandit.arms == ("None", "offer")
@@ -75,33 +66,13 @@ def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path)
         assert bandit.encoder.columns == ("age",)
 
 
-@pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
-def test_an_option_of_files_needs_one(option, tmp_path):
-    result = run("compare", "--data", "iris", option, ";", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert f"{option} ; needs --csv" in said(result)
-
-
-@pytest.mark.parametrize("name", ["log.parquet", "log.jsonl"])
-@pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
-def test_an_option_of_csv_files_is_refused_with_others(name, option, tmp_path):
-    path = tmp_path / name
-    if name == "log.parquet":
-        LOG.to_parquet(path)
-    else:
-        LOG.to_json(path, orient="records", lines=True)
-    given = {"--sep": ";", "--decimal": ",", "--dates": "%d/%m/%Y"}[option]
-    result = run("evaluate", path, option, given, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert f"{option[2:]}='{given}' is for CSV files" in said(result)
-
-
+@pytest.mark.slow
 def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
     path = tmp_path / "log.data"
     LOG.to_csv(path, index=False)
     out = ["--out", tmp_path / "b.npz"]
     result = run("train", path, "--bandit", "LinTS", "--column", "drop=timestamp", *out)
-    assert result.exit_code == 0, said(result)
+    assert result.exit_code == 0, result.said
     for column, text in (
         ("arm", "column 'arm': 100 of 200 arms are missing"),
         ("reward", "100 of 200 rewards are missing, and no bandit can learn them"),
@@ -109,16 +80,15 @@ def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
         LOG.assign(**{column: LOG[column].where(LOG["arm"] == "offer")}).to_csv(path, index=False)
         result = run("train", path, "--bandit", "LinTS", "--column", "drop=timestamp", *out)
         assert result.exit_code == 2
-        assert text in said(result)
+        assert text in result.said
     pytest.importorskip("dask")
     result = run("train", tmp_path / "*.data", "--bandit", "LinTS", *out)
     assert result.exit_code == 2
-    assert "*.data cannot be read as Parquet files" in said(result)
+    assert "*.data cannot be read as Parquet files" in result.said
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["click"], ["pscore"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
+    "names", [["click"], ["pscore"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]]
 )
 def test_a_log_is_no_data_set(names, tmp_path):
     path = tmp_path / "log.csv"
@@ -127,8 +97,9 @@ def test_a_log_is_no_data_set(names, tmp_path):
     options = ["compare", "--csv", path, "--target", "offer", "--out", tmp_path]
     result = run(*options)
     assert result.exit_code == 2
-    assert f"by its columns {', '.join(names)}: " in said(result)
-    assert f"--column context={names[-1]}" in said(result)
+    assert f"by its columns {', '.join(names)}: " in result.said
+    assert "--column arm=offer --column reward=…" in result.said
+    assert f"--column context={names[-1]}" in result.said
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
+from tests.commands import run
 
 HEAVY = {
     *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
@@ -25,21 +26,21 @@ HEAVY = {
         (["--help"], 0, "compare"),
         (["compar"], 2, "Did you mean"),
         (["serve", "--prot", "1"], 2, "--port"),
-        (["learn"], 2, "BAYESBANDIT_LOG"),
         (["models"], 0, "exact_gaussian"),
+        (["learn"], 2, "BAYESBANDIT_LOG"),
     ],
 )
 def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):
     """The time that it takes is that of its imports, and these can be counted."""
     heavy = {"pymc", "pytensor", "arviz", "matplotlib"} if words == ["models"] else HEAVY
-    run = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bayesbandit", *words],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    lines = run.stderr.splitlines()
+    lines = done.stderr.splitlines()
     loaded = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
-    assert (run.returncode, "typer" in loaded) == (status, True), run.stderr
-    assert said in run.stdout + run.stderr
+    assert (done.returncode, "typer" in loaded) == (status, True), done.stderr
+    assert said in done.stdout + done.stderr
     assert not loaded & heavy, sorted(loaded & heavy)
 
 
@@ -64,7 +65,7 @@ def mine(x, reward, lam):
 def test_a_command_passes_on_warnings_for_users_and_not_those_for_authors(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(OWN)
     monkeypatch.setattr("bayesbandit.declaring.gallery.own_folder", lambda: tmp_path)
-    found = CliRunner().invoke(app, ["explain", "mine"])
+    found = run("explain", "mine")
     assert "the user should know" in found.stderr
     assert "old" not in found.stderr
     assert "mine" in found.stdout
@@ -112,6 +113,7 @@ END = r"(?:`|\||#|\n(?!\s+--)|$)"  # of a command on a page
 CALL = re.compile(r"bayesbandit ((?:log )?[a-z]+)\b([^`|#]*?)" + END)
 
 
+@cache
 def options_of(words):
     """The options of a command, as `log prune`; None if there is none of this name."""
     command = typer.main.get_command(app)

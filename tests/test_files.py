@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli import app
 from bayesbandit.runtime.files import replacing
 from tests.cases import few, slow_but
+from tests.commands import run
 
 resource = pytest.importorskip("resource")  # there is none on Windows
 LIMITS = (0, 1, 60, 4096)  # bytes of a file; each of ours is larger than the last
@@ -76,7 +75,7 @@ def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     command = sys.modules["bayesbandit.cli.compare"]  # the package has the function of this name
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", "1",
             "--horizon", "20", "--out", str(tmp_path)]  # fmt: skip
-    assert CliRunner().invoke(app.app, told).exit_code == 0
+    assert run(*told).exit_code == 0
     table = tmp_path / "compare" / "table.csv"
     table.write_text("of before\n" * 999)
     before, save = content(tmp_path), command.save
@@ -87,7 +86,7 @@ def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "save", full)
-        result = CliRunner().invoke(app.app, told)
+        result = run(*told)
     assert result.exit_code == 2
     assert "Error: [Errno 27]" in result.output
     after = content(tmp_path)

@@ -26,8 +26,29 @@ def blocks(page):
     return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
+def played(page, capsys):
+    """Run a page's Python: each block prints what stands below it. Return the names it made."""
+    names = {"__name__": "page"}
+    for code, said in blocks(page):
+        exec(compile(code, page, "exec"), names)
+        printed = [line.rstrip() for line in capsys.readouterr().out.rstrip().splitlines()]
+        assert printed == said.rstrip().splitlines(), code
+    return names
+
+
 PAGES = [path.relative_to(DOCS).as_posix() for path in (*DOCS.glob("*.md"), *DOCS.glob("*/*.md"))]
 PAGES = sorted(page for page in PAGES if blocks(page))
+SHELL = re.compile(r"^```sh\n(.*?)^```$", flags=re.S | re.M)
+
+
+def shell_of(page):
+    return SHELL.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+# pages whose shell blocks run after their Python
+WITH_SHELL = [page for page in PAGES if page.startswith("howto/") and shell_of(page)]
+WITH_SHELL.remove("howto/serve.md")  # whose server is asked for more
+PYTHON_ALONE = [page for page in PAGES if page not in WITH_SHELL]
 LONG = ("howto/arm_features.md", "howto/many_arms.md")
 
 
@@ -38,52 +59,29 @@ def test_every_howto_is_found():
 
 
 @in_gate(10)
-@pytest.mark.parametrize("page", quick_but(LONG, PAGES))
-@few(
-    "delayed",
-    "files",
-    "migrate",
-    "tables",
-    "serve",
-    "service",
-    "index",
-    "quickstart",
-    "which",
-)
+@pytest.mark.parametrize("page", quick_but(LONG, PYTHON_ALONE))
+@few("delayed", "files", "migrate", "tables", "serve", "service", "index", "quickstart", "which")
 def test_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     if page == "howto/service.md":
         pytest.importorskip("sqlalchemy")
     if page == "howto/bring_your_model.md":
         pytest.importorskip("bambi")
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "page"}
-    for code, said in blocks(page):
-        exec(compile(code, page, "exec"), names)
-        printed = [line.rstrip() for line in capsys.readouterr().out.rstrip().splitlines()]
-        assert printed == said.rstrip().splitlines(), code
+    names = played(page, capsys)
+    if page == "howto/tables.md":
+        is_the_whole_journey(names)
 
 
-def test_tables(tmp_path, monkeypatch):
-    """The whole journey."""
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block, _ in blocks("howto/tables.md"):
-        exec(block, names)
+def is_the_whole_journey(names):
+    """From a table to what bandits earned with it."""
     bandit, encoder = names["bandit"], names["encoder"]
     assert encoder.columns == ("signup", "age", "income", "country", "plan", "newsletter")
     assert {"country=DE", "country=missing", "plan=pro", "newsletter=True"} <= set(encoder.features)
     assert bandit.t >= 25_000
     assert list(names["tree"]["posterior"].coords["feature"].values) == list(encoder.features)
     assert "plan[T.plus]:newsletter[T.True]" in names["by_formula"].features
-    assert (tmp_path / "offers.npz").exists()
+    assert Path("offers.npz").exists()
     assert names["earned"] > 1.1 * names["bought"].mean(axis=0).max()
-
-
-SHELL = re.compile(r"^```sh\n(.*?)^```$", flags=re.S | re.M)
-
-
-def shell_of(page):
-    return SHELL.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
 def test_every_command_of_a_howto_is_in_a_block_that_runs():
@@ -125,16 +123,11 @@ def run_shell(page, folder, port):
                 os.killpg(process.pid, signal.SIGTERM)
 
 
-WITH_SHELL = [page for page in PAGES if page.startswith("howto/") and shell_of(page)]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in WITH_SHELL if page != "howto/serve.md"])
-def test_the_shell_blocks_run_as_they_stand(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", WITH_SHELL)
+def test_the_shell_blocks_run_as_they_stand(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "page"}
-    for code, _ in blocks(page):
-        exec(compile(code, page, "exec"), names)
+    played(page, capsys)
     with run_shell(page, tmp_path, free_port()) as (out, err):
         assert out
         assert "Error" not in err
@@ -150,14 +143,13 @@ def objects(text):
 
 
 @pytest.mark.slow
-def test_a_service_in_ten_lines_serves_and_learns(tmp_path, monkeypatch):
+def test_a_service_in_ten_lines_serves_and_learns(tmp_path, monkeypatch, capsys):
     """With its log in the environment, from which the learner must read it."""
     for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
         pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
     page = "howto/serve.md"
-    for code, _ in blocks(page):
-        exec(compile(code, page, "exec"), {"__name__": "page"})
+    played(page, capsys)
     assert len(shell_of(page)[0].splitlines()) <= 10
     with run_shell(page, tmp_path, free_port()) as (out, _):
         told = [*objects(out)]

@@ -1,14 +1,12 @@
 """Pictures of what a log says show every policy, arm and interval."""
 
-import io
-
 import numpy as np
 import pytest
 
 from bayesbandit import plots
 from bayesbandit.ope import Log, evaluate
 from bayesbandit.plots.style import BLUE, VERMILLION
-from bayesbandit_studies.evidence.designs import linear
+from tests.test_plots import rendered
 
 
 def uniform(n=600, seed=0, d=2):
@@ -19,40 +17,23 @@ def uniform(n=600, seed=0, d=2):
     return Log(x, np.array(arms)[k], reward, np.full((n, 3), 1 / 3), arms=arms)
 
 
-@pytest.fixture(scope="module")
-def result():
-    (log,) = linear(1, seed=3, floor=lambda t: 0.1).logs()
-    few = np.full((len(log), 3), 1 / 3)
-    few[:] = np.where(np.eye(3, dtype=bool)[log.probabilities.argmin(axis=1)], 1.0, 0.0)
-    return evaluate(log, {"logged": None, "arm $0": 0, "few": few}, sequence="asymptotic")
-
-
-def drawn(figure):
-    figure.savefig(io.BytesIO(), format="png", dpi=40)
-    return figure
-
-
 def names(figure):
     return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
 @pytest.mark.slow
-def test_a_row_a_policy(result):
-    values = drawn(plots.policy_values(result))
+@pytest.mark.parametrize(("level", "said"), [(0.95, "95%"), (0.975, "97.5%")])
+def test_each_policy_has_a_row_and_the_title_says_the_level(level, said):
+    log = uniform()
+    policies = {"logged": None, "arm $0": "a", "few": np.eye(3)[np.arange(len(log)) % 3]}
+    result = evaluate(log, policies, level=level, sequence="asymptotic")
+    values = rendered(plots.policy_values(result))
     assert names(values) == ["logged", r"arm \$0", "few"]
-    assert "95%" in values.get_suptitle()
-    differences = drawn(plots.policy_contrasts(result, "logged"))
+    assert said in values.get_suptitle()
+    differences = rendered(plots.policy_contrasts(result, "logged"))
     assert names(differences) == [r"arm \$0", "few"]
+    assert said in differences.get_suptitle()
     assert "above that of logged" in differences.axes[0].get_xlabel()
-
-
-@pytest.mark.slow
-def test_titles_say_the_level_in_full(result):
-    found = evaluate(result.data, result.policies, level=0.975, sequence="asymptotic")
-    for figure in (
-        plots.policy_values(found), plots.policy_contrasts(found, "logged"),
-    ):  # fmt: skip
-        assert "97.5%" in figure.get_suptitle()
 
 
 def test_a_better_policy_is_blue_and_a_worse_one_is_not():
@@ -69,7 +50,7 @@ def test_a_better_policy_is_blue_and_a_worse_one_is_not():
 def test_a_refused_interval_is_a_grey_point():
     log = uniform()
     result = evaluate(log, {"a": "a", "b": "b"}, estimator="dm")
-    figure = drawn(plots.policy_values(result))
+    figure = rendered(plots.policy_values(result))
     assert len(figure.legends[0].get_texts()) == 2
     np.testing.assert_allclose(figure.axes[0].lines[-1].get_xdata(), result.table["estimate"])
 

@@ -5,13 +5,12 @@ import shutil
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit.cli.bandits import parse_bandit
 from bayesbandit.runtime import user_modules
 from tests.cases import few
+from tests.commands import run
 
 IRIS = bb.environments.bundled("iris")
 ODD = {"boom": "fp_boom:X", "missing": "fp_ok:Nope", "syntax": "fp_syntax:X", "raises": "fp_rt:X"}
@@ -108,12 +107,6 @@ def packages(tmp_path, monkeypatch):
     user_modules._distributions.cache_clear()
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert "Traceback" not in result.output
-    return result, " ".join(result.output.split())
-
-
 ASKED = {
     "players": lambda name, out: run("compare", "--data", "iris", "--bandit", name, "--out", out),
     "models": lambda name, out: run("explain", name),
@@ -124,19 +117,24 @@ ASKED = {
 @pytest.mark.parametrize("kind", OFFERED)
 @pytest.mark.parametrize("name", ODD)
 def test_what_cannot_be_loaded_is_named_with_its_package(packages, tmp_path, kind, name):
-    result, text = ASKED[kind](name, tmp_path)
+    result = ASKED[kind](name, tmp_path)
     assert result.exit_code == 2
     offered = OFFERED[kind][name]
-    assert f"{name!r} of bayesbandit.{kind}, offered by first-package 1.0 ({offered})" in text
-    assert f"cannot be loaded: {WHY[name]}" in text
+    assert (
+        f"{name!r} of bayesbandit.{kind}, offered by first-package 1.0 ({offered})" in result.said
+    )
+    assert f"cannot be loaded: {WHY[name]}" in result.said
 
 
 @pytest.mark.parametrize("kind", OFFERED)
 def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path, kind):
     name = "Both" if kind == "players" else "both"
-    result, text = ASKED[kind](name, tmp_path)
+    result = ASKED[kind](name, tmp_path)
     assert result.exit_code == 2
-    assert f"offered by first-package 1.0 ({OFFERED[kind][name]}) and by second-package 2.0" in text
+    assert (
+        f"offered by first-package 1.0 ({OFFERED[kind][name]}) and by second-package 2.0"
+        in result.said
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,20 +156,20 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
     ],
 )
 def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
-    result, text = ASKED[kind](name, tmp_path)
+    result = ASKED[kind](name, tmp_path)
     assert result.exit_code == 2
-    assert said in text
+    assert said in result.said
 
 
 @pytest.mark.slow
 def test_the_list_of_studies_goes_on(packages):
-    result, text = run("reproduce")
+    result = run("reproduce")
     assert result.exit_code == 0
     assert "table1" in result.stdout
     assert "A study" in result.stdout
     for name in ("boom", "missing", "syntax", "raises", "both", "half"):
         assert f"Warning: {name} is left out: " in " ".join(result.stderr.split())
-    assert "Warning: large" not in text
+    assert "Warning: large" not in result.said
 
 
 @few("[environments]")
@@ -180,11 +178,11 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     packages, tmp_path, monkeypatch, part
 ):
     monkeypatch.setenv("FAILS", str(part))
-    result, text = run("reproduce", "fails", "--out", tmp_path)
+    result = run("reproduce", "fails", "--out", tmp_path)
     assert result.exit_code == (0 if part is None else 1)
     if part is not None:
-        assert f"the study 'fails' failed: LookupError: no {part}" in text
-    assert ("its results are kept in" in text) == (part not in ("environments", None))
+        assert f"the study 'fails' failed: LookupError: no {part}" in result.said
+    assert ("its results are kept in" in result.said) == (part not in ("environments", None))
     assert (tmp_path / "fails" / "results.parquet").exists() == (part != "environments")
     assert (tmp_path / "fails" / "table.csv").exists() == (part is None)
 

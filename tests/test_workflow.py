@@ -92,6 +92,7 @@ def test_another_mean_is_found(model):
         assert (model.check(world()[0])["z"].abs() > 5).any()
 
 
+@pytest.mark.slow
 def test_predictions_of_rewards_are_wider_by_the_noise():
     x, reward = world()
     posterior = bb.fit(linear, x, reward, seed=0)
@@ -124,6 +125,7 @@ def test_summary_and_explain():
     assert posterior.explain() == linear.explain(2)
 
 
+@pytest.mark.slow
 def test_models_are_compared_by_what_they_predict():
     x, reward = world()
     best = bb.fit(linear, x, reward, seed=0)

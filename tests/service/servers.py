@@ -1,4 +1,7 @@
-"""Real servers for tests: `bayesbandit serve` in a process, and a client."""
+"""Servers for tests: `bayesbandit serve` in a process, and an application in this one.
+
+Who imports this is skipped where no server is installed.
+"""
 
 import os
 import signal
@@ -7,11 +10,19 @@ import sys
 import time
 from contextlib import contextmanager
 
-import httpx
+import pytest
 
+for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
+    pytest.importorskip(needed)
+httpx = pytest.importorskip("httpx")
+
+from starlette.testclient import TestClient
+
+from bayesbandit.service.server import application
 from tests.ports import free_port
 
 KEY = "a key that only the tests know"
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 
 def command(*words, **settings):
@@ -29,15 +40,20 @@ def serving(url, *words, **settings):
     port = free_port()
     process = command("serve", "--log", url, "--port", port, *words, **settings)
     address = f"http://127.0.0.1:{port}"
-    headers = {"Authorization": f"Bearer {KEY}"}
     try:
-        with httpx.Client(base_url=address, headers=headers, timeout=20.0) as client:
+        with httpx.Client(base_url=address, headers=HEADERS, timeout=20.0) as client:
             client.process = process
             _await(client)
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
         process.said = process.communicate(timeout=40)[0]
+
+
+def client_of(service, deadline=60):
+    """A client of an application in this process. The first answer loads kernels."""
+    app = application(service, KEY, deadline=deadline)
+    return TestClient(app, headers=HEADERS, raise_server_exceptions=False)
 
 
 def _await(client):

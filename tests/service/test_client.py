@@ -14,10 +14,6 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-
-for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
-    pytest.importorskip(needed)
-
 from tests.service.servers import KEY, serving
 from tests.service.test_server import begun
 

@@ -20,14 +20,9 @@ import pytest
 import yaml
 
 import bayesbandit as bb
-from tests.store.databases import KINDS, fresh
-
-for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
-    pytest.importorskip(needed)
-httpx = pytest.importorskip("httpx")
-
 from tests.ports import free_port
-from tests.service.servers import KEY
+from tests.service.servers import HEADERS, KEY, httpx
+from tests.store.databases import KINDS, fresh
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -188,8 +183,7 @@ def test_the_services_serve_and_learn_as_nobody_on_a_read_only_disk(kind, image,
             lambda: subprocess.run(check, env=known, capture_output=True).returncode == 0, running
         )
         running.append(sealed(tree, known, words_of(services["learn"], tree, port), writable))
-        headers = {"Authorization": f"Bearer {KEY}"}
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as web:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=30) as web:
             one = web.post("/decide", json={"context": [0.3, -1.2]}).json()
             assert web.post("/reward", json={"id": one["id"], "value": 1.0}).status_code == 200
             until(lambda: web.get("/healthz").json()["version"] != "0", running)
@@ -203,8 +197,7 @@ def test_the_services_serve_and_learn_as_nobody_on_a_read_only_disk(kind, image,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writable", [["tmp"], []])
-@pytest.mark.parametrize("kernels", ["LinTS", "BLTS"])
+@pytest.mark.parametrize(("kernels", "writable"), [("LinTS", []), ("BLTS", []), ("BLTS", ["tmp"])])
 def test_a_bandit_plays_where_its_kernels_cannot_be_kept(kernels, writable, image):
     """NUMBA_CACHE_DIR names a folder that cannot be written, and has the kernels of LinTS only."""
     tree, known = image

@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-
-for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
-    pytest.importorskip(needed)
-
-from tests.service.servers import KEY, serving
+from tests.service.servers import client_of, serving
 from tests.service.test_service import full
 from tests.store.databases import KINDS, fresh, frozen
 
@@ -43,6 +39,11 @@ def begun(folder, url):
     """The words of a server on a new log."""
     bb.LinTS(["mail", "call"], 2, seed=0).save(folder / "bandit.npz")
     return "--bandit", folder / "bandit.npz", "--wait", "1d", "--default-reward", "0"
+
+
+def decides(url):
+    """A service of a new log."""
+    return bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(url))
 
 
 def timed(call):
@@ -135,8 +136,7 @@ def test_a_service_does_not_wait_for_a_server_that_hangs(wait, tmp_path, monkeyp
     if wait is not None:
         monkeypatch.setattr("psycopg.waiting.wait", wait)
     url = fresh("postgresql", tmp_path)
-    log = bb.DecisionLog(url + "&timeout=0.3")
-    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), log)
+    service = decides(url + "&timeout=0.3")
     service.decide([0.0, 0.0])
     with frozen():
         for call in (
@@ -150,8 +150,8 @@ def test_a_service_does_not_wait_for_a_server_that_hangs(wait, tmp_path, monkeyp
                 call()
             assert time.perf_counter() - begin < 2.0
     service.decide([0.0, 0.0])
-    assert len(log.frame()) == 2
-    assert log.verify().empty
+    assert len(service.log.frame()) == 2
+    assert service.log.verify().empty
 
 
 @pytest.mark.parametrize("address", ["?timeout=0", "?timeout=soon", "?timeout=-1", "?timeout=inf"])
@@ -162,7 +162,7 @@ def test_a_timeout_is_seconds(tmp_path, address):
 
 def test_a_locked_log_is_refused_after_its_timeout(tmp_path):
     url = fresh("sqlite", tmp_path)
-    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(url + "?timeout=.1"))
+    service = decides(url + "?timeout=.1")
     with locked(url):
         begin = time.perf_counter()
         with pytest.raises(OSError, match="database is locked"):
@@ -181,8 +181,7 @@ def copied(source, target):
 @pytest.mark.parametrize("later", [0, 3])  # versions that others have made of the backup
 def test_a_service_goes_back_with_its_log(tmp_path, caplog, later):
     """A backup is restored while it runs. What it knows is not in the log any more."""
-    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), log)
+    service = decides(f"sqlite:///{tmp_path}/log.db")
 
     def learn_one(service, reward):
         service.reward(service.decide([0.5, 1.0]).id, reward)
@@ -200,15 +199,14 @@ def test_a_service_goes_back_with_its_log(tmp_path, caplog, later):
     assert "went back: its version 4 is not the one that decided here" in caplog.text
     learn_one(service, 1.0)
     assert service.bandit.history.reward.tolist() == [1.0, *[3.0] * later, 1.0]
-    assert log.verify().empty
+    assert service.log.verify().empty
     caplog.clear()
     service.sync()
     assert not caplog.text
 
 
 def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
-    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), log)
+    service = decides(f"sqlite:///{tmp_path}/log.db")
     service.decide([0.5, 1.0])
     bb.DecisionLog(f"sqlite:///{tmp_path}/empty.db").close()
     copied(tmp_path / "empty.db", tmp_path / "log.db")
@@ -216,29 +214,16 @@ def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
         service.sync()
     with pytest.raises(OSError, match="has no bandit any more"):
         service.decide([0.5, 1.0])
-    assert log.counts()["decisions"] == 0
+    assert service.log.counts()["decisions"] == 0
 
 
 # ---- a full disk, and what is asked of a server that is well -------------------------------------
 
 
-def client_of(service):
-    from starlette.testclient import TestClient
-
-    from bayesbandit.service.server import application
-
-    app = application(service, KEY, deadline=60)  # the first answer loads kernels
-    return TestClient(
-        app, headers={"Authorization": f"Bearer {KEY}"}, raise_server_exceptions=False
-    )
-
-
 def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
     """Alive, though; and what cannot be stored is not decided. It goes on when there is room."""
     monkeypatch.setattr("bayesbandit.service.server.READY_SECONDS", 0.0)
-    service = bb.Service(
-        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    )
+    service = decides(f"sqlite:///{tmp_path}/log.db")
     client, ask = client_of(service), {"context": [0.5, -1.0]}
     assert client.get("/readyz", headers={"Authorization": ""}).status_code == 200
     full(service)
@@ -258,9 +243,7 @@ def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
 
 
 def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch):
-    service = bb.Service(
-        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    )
+    service = decides(f"sqlite:///{tmp_path}/log.db")
     probe, probes = service.log.ledger.probe, []
     monkeypatch.setattr(service.log.ledger, "probe", lambda: probes.append(probe()))
     client = client_of(service)
@@ -273,9 +256,7 @@ def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch)
 
 def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
     """It computes nothing: no history is followed, nothing is imported, and it is quick."""
-    service = bb.Service(
-        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    )
+    service = decides(f"sqlite:///{tmp_path}/log.db")
     rng = np.random.default_rng(0)
     ids = service.decide(rng.normal(size=(5000, 2))).id.tolist()
     service.reward(ids, 1.0 * (np.arange(5000) > 2500))  # rewards have changed

@@ -45,10 +45,7 @@ class Life(RuleBasedStateMachine):
 
     kind = "sqlite"
 
-    @initialize(
-        activation=st.booleans(),
-        default=st.sampled_from([None, 0.0]),
-    )
+    @initialize(activation=st.booleans(), default=st.sampled_from([None, 0.0]))
     def begin(self, activation, default):
         self.folder = tempfile.TemporaryDirectory()
         self.url = fresh(self.kind, self.folder.name)
@@ -63,8 +60,9 @@ class Life(RuleBasedStateMachine):
             for _ in range(2)
         ]  # fmt: skip
         self.made, self.rewards, self.unknown, self.removed = {}, {}, {}, {}
-        self.version = self.learned = self.closed = self.checkpoint = 0
+        self.version = self.verified = self.learned = self.closed = self.checkpoint = 0
         self.arms = {"mail", "call"}
+        self.decide_a_batch(0, 3)  # so that most examples have something to reward and to learn
 
     def clock(self):
         return self.now
@@ -110,9 +108,14 @@ class Life(RuleBasedStateMachine):
 
     # ---- what comes for them ---------------------------------------------------------------------
 
+    def named(self, data):
+        """A decision; now and then one that nobody has made."""
+        names = [*self.made] * 3 + NAMES
+        return data.draw(st.sampled_from(names))
+
     @rule(which=st.integers(0, 1), data=st.data(), value=VALUES)
     def reward(self, which, data, value):
-        name = data.draw(st.sampled_from([*NAMES, *self.made]))
+        name = self.named(data)
         service, one = self.of(which), self.made.get(name)
         if one is None:
             if self.unknown.setdefault(name, value) == value:
@@ -137,7 +140,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), data=st.data())
     def activate(self, which, data):
-        name = data.draw(st.sampled_from([*NAMES, *self.made]))
+        name = self.named(data)
         if name not in self.made:
             with pytest.raises(ValueError, match="has no decision"):
                 self.of(which).activate(name)
@@ -172,6 +175,14 @@ class Life(RuleBasedStateMachine):
         self.learned += learned
         self.closed += len(due)
 
+    @rule(which=st.integers(0, 1), data=st.data(), value=VALUES, seconds=st.sampled_from([10, 200]))
+    def live_a_day(self, which, data, value, seconds):
+        """One rule, since an example has only some of the rules."""
+        self.reward(which, data, value)
+        self.activate(which, data)
+        self.pass_time(seconds)
+        self.learn(which)
+
     def closed_as(self, one):
         if self.activation and not one.shown:
             return "inactive"
@@ -195,6 +206,11 @@ class Life(RuleBasedStateMachine):
             self.of(which).remove_arm(arm)
             self.arms -= {arm}
             self.removed[arm] = self.version
+
+    @rule(which=st.integers(0, 1))
+    def another_arm_of_the_same_name(self, which):
+        self.change_arms(which, False, "mail")
+        self.change_arms(which, True, "mail")
 
     @rule(which=st.integers(0, 1))
     def snapshot(self, which):
@@ -260,6 +276,11 @@ class Life(RuleBasedStateMachine):
                 assert row["reward"] == self.default
             elif one.outcome != "inactive" and one.came:
                 assert [row["reward"]] == one.came
+        if self.version != self.verified:
+            self.verify()
+
+    def verify(self):
+        self.verified = self.version
         found = self.of(1).log.verify()
         assert found.empty, found.to_dict("records")
 
@@ -267,6 +288,10 @@ class Life(RuleBasedStateMachine):
         if not hasattr(self, "made"):
             return
         self.of(0).sync()
+        self.now += 20 * WAIT  # all that is open is closed
+        self.learn(0)
+        self.the_log_is_what_was_done()
+        self.verify()
         bandit, replayed, x = self.of(0).bandit, self.of(1).log.replay(), np.array([[0.0], [1.0]])
         assert (replayed.t, replayed.history.total) == (self.closed, self.learned)
         assert replayed.arms == bandit.arms
@@ -280,8 +305,8 @@ class LifeInPostgreSQL(Life):
     kind = "postgresql"
 
 
-FEW = settings(max_examples=15, stateful_step_count=25, phases=[Phase.generate])
+FEW = settings(max_examples=30, stateful_step_count=25, phases=[Phase.generate])
 TestLife = pytest.mark.slow(Life.TestCase)
 TestLife.settings = FEW
 TestLifeInPostgreSQL = pytest.mark.slow(LifeInPostgreSQL.TestCase)
-TestLifeInPostgreSQL.settings = settings(FEW, max_examples=5)
+TestLifeInPostgreSQL.settings = settings(FEW, max_examples=10)

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 
-for needed in ("sqlalchemy", "fastapi", "httpx", "prometheus_client"):
-    pytest.importorskip(needed)
 jsonschema = pytest.importorskip("jsonschema")
 
-from tests.service.servers import KEY
+from tests.service.servers import client_of
 
 POSTS = ["/decide", "/reward", "/activate"]
 ANYTHING = st.recursive(
@@ -32,16 +30,10 @@ LIKELY = {  # values that are often right, since random ones hardly ever are
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    from starlette.testclient import TestClient
-
-    from bayesbandit.service.server import application
-
     folder = tmp_path_factory.mktemp("schema")
     bandit = bb.LinTS(["mail", "call", "wait"], 2, seed=0)
     service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{folder}/log.db"))
-    app = application(service, KEY, deadline=10.0)
-    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    with TestClient(app, headers=headers, raise_server_exceptions=False) as client:
+    with client_of(service, deadline=10) as client:
         for order in ("order-1", "order-2"):
             client.post("/decide", json={"context": [0.5, -1.0], "id": order}).raise_for_status()
         yield client

@@ -4,15 +4,14 @@ import traceback
 from urllib.parse import quote
 
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
-from bayesbandit.cli.app import app
 from bayesbandit.runtime.addresses import hidden, shown
+from tests.commands import run
 
 SECRET = "s3cr3t"
 PLACES = {  # by what goes wrong
@@ -85,9 +84,9 @@ def test_no_error_has_the_secret_of_an_address():
 def test_no_command_prints_the_secret_of_an_address(words, url, tmp_path, monkeypatch):
     """Also where it is no option's value, but a word too many."""
     monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(app, [*words, url])
+    found = run(*words, url)
     assert found.exit_code == 2
-    assert SECRET not in found.output
+    assert SECRET not in found.said
     assert SECRET not in "".join(found.output.split())  # over the ends of lines
     assert not [*tmp_path.iterdir()]
 

@@ -18,7 +18,7 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
-from tests.service.servers import free_port
+from tests.ports import free_port
 from tests.store.databases import fresh, server
 
 SETTINGS = """

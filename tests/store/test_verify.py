@@ -13,6 +13,7 @@ sa = pytest.importorskip("sqlalchemy")
 from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.ledger import chained
 from bayesbandit.store.records import Outcome, Stored
+from tests.bandit import kinds
 from tests.cases import in_gate
 from tests.service.test_service import DAY, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
@@ -175,64 +176,26 @@ def test_a_decision_is_closed_by_what_came_for_it(forge):
 # ---- every kind of bandit ----------------------------------------------------------------------
 
 
-def features(arms):
-    return np.random.default_rng(len(arms)).normal(size=(len(arms), 2))
-
-
-BANDITS = {
-    "LinTS": lambda: linear(),
-    "LinUCB": lambda: bb.LinUCB(["mail", "call", "wait"], 2),
-    "BLTS": lambda: bb.BLTS(["mail", "call", "wait"], 2, min_probability=0.05),
-    "pooled": lambda: bb.BLTS(["mail", "call", "wait"], 2, propensity="pooled"),
-    "residual": lambda: bb.Bandit(
-        ["mail", "call", "wait"], bb.Ridge(), bb.Thompson(), bb.ResidualBalance(), n_features=2
-    ),
-    "schedule": lambda: bb.LinTS(["mail", "call", "wait"], 2, min_probability=decaying),
-    "epsilon": lambda: bb.Bandit(
-        ["mail", "call", "wait"], bb.Ridge(), bb.EpsilonGreedy(0.2), n_features=2
-    ),
-    "shared": lambda: bb.Bandit(
-        ["mail", "call", "wait"], bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2
-    ),
-    "conjugate": lambda: bb.Bandit(
-        ["mail", "call", "wait"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0
-    ),
-    "draws": lambda: bb.Bandit(
-        ["mail", "call", "wait"],
-        bb.Sampled(bb.load_model("logistic"), draws=50),
-        bb.Thompson(),
-        n_features=2,
-    ),
-    "forest": lambda: bb.ForestTS(["mail", "call", "wait"], 2),
-    "bootstrap": lambda: bb.BootstrapRidgeTS(["mail", "call", "wait"], 2),
-}
-
-
-def decaying(t):
-    return 0.2 / (1 + t) ** 0.5
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BANDITS)
-@in_gate(6)
-def test_the_log_alone_rebuilds_any_bandit(kind, tmp_path):
-    bandit = BANDITS[kind]()
-    service, clock = begun(fresh("sqlite", tmp_path), bandit, snapshot_every=20)
-    rng = np.random.default_rng(0)
+@kinds.of_kinds()
+@in_gate(8)
+def test_the_log_alone_rebuilds_any_bandit(name, tmp_path):
+    kind, rng = kinds.KINDS[name], np.random.default_rng(0)
+    bandit = kind()
     parts = {"policy": bandit.policy, "model": bandit.spec, "balance": bandit.balance}
+    service, clock = begun(fresh("sqlite", tmp_path), bandit, snapshot_every=20)
     worker = bb.Service.open(service.log, clock=clock, **parts)
     for day in range(4):
         for who in (service, worker):
-            arms = [None, ["mail", "call"]][day % 2]
-            shape = (2 if arms else 3, 2) if kind == "shared" else (2,)
-            ids = [
-                who.decide(rng.normal(size=shape) if bandit.n_features else None, arms=arms).id
-                for _ in range(6)
-            ]
-            if kind != "conjugate":
-                x = rng.normal(size=(4, *shape))
-                ids += who.decide(x, arms=arms).id.tolist()
-            service.reward(ids[1:], (rng.random(len(ids) - 1) < 0.5).astype(float))
+            arms = [None, ["a", "b"]][day % 2]
+            x = kinds.contexts(bandit, rng, 10)
+            if bandit.of_arms and arms:
+                x = x[:, :2]
+            one_by_one = x[:6].to_dict("records") if bandit.encoder else x[:6]
+            ids = [who.decide(row if kind.d else None, arms=arms).id for row in one_by_one]
+            if kind.d:
+                ids += who.decide(x[6:], arms=arms).id.tolist()
+            service.reward(ids[1:], kind.drawn(rng, len(ids) - 1).tolist())
         service.learn()
         if day == 1:
             worker.sync()

@@ -5,12 +5,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.environments import SparseLinear, SyntheticExample
-from bayesbandit_studies.accuracy import (
-    accuracy,
-    pseudo_values,
-    replays,
-    root,
-)
+from bayesbandit_studies.accuracy import accuracy, pseudo_values, replays, root
 from bayesbandit_studies.stops import stops
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit_studies import openml
+from tests.commands import run
 
 
 def test_settings_are_the_papers_grids():
@@ -103,7 +102,7 @@ def test_the_bundled_sets_are_told_of_wherever_the_data_are(tmp_path, monkeypatc
 @pytest.mark.long
 def test_reproduce_shows_all_protocols(tmp_path, monkeypatch):
     monkeypatch.setitem(openml.STUDY.quick, "horizon", 12)
-    result = CliRunner().invoke(app, ["reproduce", "openml", "--quick", "--out", str(tmp_path)])
+    result = run("reproduce", "openml", "--quick", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "openml-quick" / "table.md").read_text()
     for heading in ("fixed settings, rss/n (of 4)", "best of the grid, rss (of 4)", "Data sets"):

@@ -8,11 +8,11 @@ from bayesbandit.evaluation import pairwise
 from bayesbandit.plots import style
 from bayesbandit_studies import pictures
 from bayesbandit_studies.pictures import pairs
-from tests import test_plots, test_plots_hostile
+from tests import test_plots_laws
 from tests.cases import long_but
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated, spoken
-from tests.test_plots_hostile import LONG, SCALES
+from tests.test_plots_laws import LONG, SCALES
 
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 13), np.linspace(-2, 2, 9)), axis=-1).reshape(-1, 2)
 
@@ -77,20 +77,19 @@ def test_bias_is_symmetric_about_zero() -> None:
 def test_bad_input_of_the_context_pictures() -> None:
     x, arm, t = played(20)
     truth = means(GRID)
-    with pytest.raises(ValueError, match=r"wanted x \(n, 2\).* got \(20, 1\)"):
-        pictures.assignment(x[:, :1], arm, t, "abc")
-    with pytest.raises(ValueError, match=r"wanted x"):
-        pictures.assignment(x, arm[1:], t, "abc")
-    with pytest.raises(ValueError, match=r"indices 0\.\.1, got \[0 1 2\]"):
-        pictures.assignment(x, arm, t, "ab")
-    with pytest.raises(ValueError, match="grid is None"):
-        pictures.assignment(x, arm, t, "abc", truth=truth)
-    with pytest.raises(ValueError, match="1 regions for 2 windows"):
-        pictures.assignment(x, arm, t, "abc", [(1, 2), (3, 4)], GRID, truth.argmax(axis=1)[None])
-    with pytest.raises(ValueError, match=r"wanted \(1, 117, 3\) and \(117, 3\), got"):
-        pictures.bias(GRID, truth, truth, "abc", ["a"])
-    with pytest.raises(ValueError, match="regular grid"):
-        pictures.bias(GRID[:-1], truth[None, :-1], truth[:-1], "abc", ["a"])
+    assignment, bias = pictures.assignment, pictures.bias
+    for draw, given, said in (
+        (assignment, (x[:, :1], arm, t, "abc"), r"wanted x \(n, 2\).* got \(20, 1\)"),
+        (assignment, (x, arm[1:], t, "abc"), "wanted x"),
+        (assignment, (x, arm, t, "ab"), r"indices 0\.\.1, got \[0 1 2\]"),
+        (assignment, (x, arm, t, "abc", 4, None, None, truth), "grid is None"),
+        (assignment, (x, arm, t, "abc", [(1, 2), (3, 4)], GRID, truth.argmax(axis=1)[None]),
+         "1 regions for 2 windows"),
+        (bias, (GRID, truth, truth, "abc", ["a"]), r"wanted \(1, 117, 3\) and \(117, 3\), got"),
+        (bias, (GRID[:-1], truth[None, :-1], truth[:-1], "abc", ["a"]), "regular grid"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            draw(*given)
 
 
 @pytest.mark.slow
@@ -241,8 +240,8 @@ def test_pairs_of_any_units(scale):
 
 @pytest.mark.slow
 def test_pairs_of_ties_and_names_of_any_kind():
-    test_plots.test_names_of_any_kind_are_drawn_as_they_are(pictures.pairwise_scatter)
-    test_plots_hostile.test_tables_of_ties_and_long_names(pictures.pairwise_scatter)
+    test_plots_laws.test_names_of_any_kind_are_drawn_as_they_are(pictures.pairwise_scatter)
+    test_plots_laws.test_tables_of_ties_and_long_names(pictures.pairwise_scatter)
     title = " ".join(pictures.pairwise_scatter(simulated(1, replications=4)).get_suptitle().split())
     assert "after 40 rounds" in title
     assert "4 replications" in title

@@ -93,23 +93,26 @@ def test_shrinkage_has_equal_axes_and_a_diagonal():
     assert ax.lines[-1].get_ydata().tolist() == [0.5]
 
 
+SEVERAL, ONE = Known(np.zeros(30), 1.0), Known(0.0, 1.0)
+REFUSED = [
+    (pictures.densities, ({"p": SEVERAL},), "at most 24 elements; theta have 30"),
+    (pictures.densities, ({},), "needs one at least"),
+    (pictures.densities, ({"p": ONE, "q": Known([0.0], 1.0)}, ["theta"]), "different shapes"),
+    (pictures.shrinkage, ({}, [0.0, 1.0]), "needs one at least"),
+    (pictures.shrinkage, ({"p": SEVERAL}, [0.0, 1.0]),
+     r"raw must be \(30,\), as 'theta' of p; got \(2,\)"),
+]  # fmt: skip
+
+
 def test_what_cannot_be_drawn():
-    p = Known(np.zeros(30), 1.0)
-    with pytest.raises(ValueError, match="at most 24 elements; theta have 30"):
-        pictures.densities({"p": p})
-    with pytest.raises(ValueError, match="needs one at least"):
-        pictures.densities({})
-    with pytest.raises(ValueError, match="different shapes"):
-        pictures.densities({"p": Known(0.0, 1.0), "q": Known([0.0], 1.0)}, ["theta"])
-    with pytest.raises(ValueError, match=r"raw must be \(30,\), as 'theta' of p; got \(2,\)"):
-        pictures.shrinkage({"p": p}, [0.0, 1.0])
+    for draw, given, said in REFUSED:
+        with pytest.raises(ValueError, match=said):
+            draw(*given)
     for select in ([], [30], [-31]):
         with pytest.raises(ValueError, match="select must be positions of the 30 elements"):
-            pictures.coefficients({"p": p}, select=select)
+            pictures.coefficients({"p": SEVERAL}, select=select)
     with pytest.raises(ValueError, match=r"the truth of 'theta' must be \(30,\); got \(2,\)"):
-        pictures.coefficients({"p": p}, truth=[0.0, 1.0])
-    with pytest.raises(ValueError, match="needs one at least"):
-        pictures.shrinkage({}, [0.0, 1.0])
+        pictures.coefficients({"p": SEVERAL}, truth=[0.0, 1.0])
 
 
 def test_a_notebook_shows_pictures_without_pyplot():

@@ -3,10 +3,9 @@
 import importlib
 
 import pytest
-from typer.testing import CliRunner
 
-from bayesbandit.cli.app import app
 from tests.cases import long_but
+from tests.commands import run
 
 STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balancing")
 
@@ -33,7 +32,7 @@ def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
         monkeypatch.setitem(study.STUDY.quick, "environments", study.STUDY.environments[:1])
     if name == "bayesian_lasso":
         monkeypatch.setitem(study.STUDY.quick, "players", study.players())
-    result = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)])
+    result = run("reproduce", name, "--quick", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     folder = tmp_path / f"{name}-quick"
     text = (folder / "table.md").read_text()

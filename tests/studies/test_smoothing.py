@@ -63,9 +63,5 @@ def test_an_outcome_model_has_learned_of_the_trees_rounds(monkeypatch):
 @pytest.mark.parametrize(("horizon", "times"), [(1, (1, 1)), (40, (20, 40)), (2000, (200, 2000))])
 def test_early_is_before_the_end(horizon, times):
     table = pd.DataFrame({"replication": [0], "t": [horizon]})
-    assert replayed(table, smoothing.REPLAYED) == (
-        replays(1, smoothing.REPLAYED),
-        horizon,
-        0,
-    )
+    assert replayed(table, smoothing.REPLAYED) == (replays(1, smoothing.REPLAYED), horizon, 0)
     assert smoothing._times(horizon) == times

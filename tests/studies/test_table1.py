@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit_studies import table1
 from tests.cases import long_but
+from tests.commands import run
 
 
 def test_settings_are_those_stated():
@@ -99,9 +98,7 @@ def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
         study = replace(table1.CONTROLS, players=two)
         monkeypatch.setattr("bayesbandit.cli.reproduce.load", lambda _: study)
         monkeypatch.setattr(table1, "FOUR", {"BLTS": bb.BLTS})
-    arguments = ["reproduce", "table1_controls", "--quick", "--replications", "2"]
-    arguments += ["--out", str(tmp_path)]
-    result = CliRunner().invoke(app, arguments)
+    result = run("reproduce", "table1_controls", "--quick", "--replications", 2, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "table1_controls-quick" / "table.md").read_text()
     assert "| BLTS " in text

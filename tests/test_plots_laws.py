@@ -1,8 +1,10 @@
-"""Every picture fits a column or a page, and the caller's own axes."""
+"""Laws of every picture: it fits a column, a page and the caller's axes, whatever is drawn."""
 
+import warnings
 from functools import cache, partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -10,7 +12,8 @@ from matplotlib.text import Text
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit_studies.pictures import propensities
-from tests.test_plots import simulated
+from tests.pictures import inside
+from tests.test_plots import BANDITS, legend, rendered, simulated
 
 COLUMN, PAGE = 3.4, 7.0  # inches of journals
 SMALLEST = 5.5  # points of a letter
@@ -102,7 +105,66 @@ def test_widths_are_checked(width):
         plots.regret_curves(simulated(1), width=width)
 
 
-def test_shares_have_one_scale():
+@pytest.mark.parametrize("name", PICTURES)
+def test_what_is_no_such_table_is_a_sentence(name):
+    draw = PICTURES[name]()
+    others = (None, 3, "table", played().history, evaluated(), pd.DataFrame({"a": [1.0]}))
+    for other in (one for one in others if type(one) is not type(draw.args[0])):
+        with pytest.raises((TypeError, ValueError), match=r"takes|needed|needs"):
+            draw.func(other, *draw.args[1:], **draw.keywords)
+
+
+# ---- tables that nobody would draw ---------------------------------------------------------------
+
+OF_TABLES = [plots.regret_curves, propensities, plots.paired_differences]
+LONG = "a name of sixty signs, which is long enough to need two lines {}"
+SCALES = 1e-9, 1.0, 1e9
+ODD = [
+    "$\\frac{",
+    "a $x$ and $y$",
+    "_hidden",
+    "tab\tand\nline",
+    "  ",
+    "x" * 80,
+    "long name " * 8,
+    "λ",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", OF_TABLES)
+def test_names_of_any_kind_are_drawn_as_they_are(draw):
+    """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)
-    table.loc[table["environment"] == "env 0", "propensity"] = 0.3
-    assert {ax.get_ylim()[0] for ax in propensities(table).axes} == {0.0}
+    for name in ODD[len(BANDITS) :]:
+        table = pd.concat([table, table[table["bandit"] == "LinUCB"].assign(bandit=name)])
+    table = table.replace({"bandit": dict(zip(BANDITS, ODD, strict=False))})
+    table["environment"] = table["environment"].replace({"env 0": "$e_{", "env 1": "e " * 40})
+    with warnings.catch_warnings(action="error"):
+        figure = rendered(
+            draw(table.drop_duplicates(["environment", "bandit", "replication", "t"]))
+        )
+    if draw in (plots.regret_curves, propensities):
+        found = [" ".join(text.split()).replace("\\$", "$") for text in legend(figure)]
+        wanted = [" ".join(name.split()) or repr(name) for name in ODD]
+        assert [name.replace(" ", "") for name in found] == [n.replace(" ", "") for n in wanted]
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", OF_TABLES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_tables_of_any_units(draw, scale):
+    table = simulated(2)
+    inside(draw(table.assign(regret=scale * table["regret"])))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", OF_TABLES)
+def test_tables_of_ties_and_long_names(draw):
+    table = simulated(2).assign(regret=0.0)
+    table["bandit"] = [LONG.format(name) for name in table["bandit"]]
+    table["environment"] = [LONG.format(name) for name in table["environment"]]
+    inside(draw(table))
