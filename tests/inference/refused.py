@@ -82,10 +82,15 @@ def ordered(x, reward, weight):
     return observed(x @ theta, reward, weight)
 
 
-def potential(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    pm.Potential("penalty", -pt.abs(theta).sum())
-    return observed(x @ theta, reward, weight)
+def potential(f):
+    """A declaration with a potential `f(θ)`."""
+
+    def declare(x, reward, weight):
+        theta = pm.Normal("theta", 0, 1, dims="feature")
+        pm.Potential("penalty", f(theta))
+        return observed(x @ theta, reward, weight)
+
+    return declare
 
 
 def no_variable(x, reward, weight):
@@ -143,7 +148,13 @@ REFUSED = {
         mean(lambda x, t: x @ pt.cumprod(t)),
         "'r' ~ Normal: cumulative product of 'theta'",
     ),
-    "potential": (potential, "potential 'penalty': non-polynomial function abs of 'theta'"),
+    "potential": (
+        potential(lambda t: -pt.abs(t).sum()),
+        "potential 'penalty': non-polynomial function abs of 'theta'",
+    ),
+    "a fault less 1": (potential(lambda t: pt.abs(t - 1).sum() + 1.0), "function abs of 'theta'"),
+    "a wall and more": (potential(lambda t: pt.switch(t[0] > 50, -np.inf, 0.0) + 1.0), "gt of"),
+    "a shape": (potential(lambda t: -3.0 * t[t > 0].shape[0]), "of 'theta'"),
     "missing rewards": (missing, "'r_unobserved' ~ Normal: missing rewards are imputed"),
     "one for each row": (each_row, "'u' ~ Normal: one value for each row"),
     "nothing free": (no_variable, "the model has no free variable"),
