@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
-from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape, stirling
+from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
 from bayesbandit.kernels.row_layout import BETA, GAMMA
 from bayesbandit.predictions import Conjugate
 from tests.cases import few, in_gate
@@ -133,12 +133,6 @@ def test_the_order_and_the_absence_of_arms(family):
     np.testing.assert_array_equal(few[some], probabilities(a[some], b[some], family))
     one = probabilities(a, b, family, np.array([False, False, True, False]))
     np.testing.assert_array_equal(one, [0, 0, 1, 0])
-
-
-def test_stirlings_rest():
-    for x in (0.01, 0.5, 3.0, 15.9, 16.0, 100.0):
-        expected = gammaln(x) - ((x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi))
-        np.testing.assert_allclose(stirling(x), expected, atol=1e-13 * max(1, x))
 
 
 @FAMILIES
