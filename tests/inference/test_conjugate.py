@@ -257,8 +257,6 @@ def prior(name, **parameters):
 NOT_AFFINE = r"'reward' ~ \w+: not affine in log p and log\(1 − p\)"
 REFUSED = {
     "half of it": (chance(lambda p: p / 2), NOT_AFFINE),
-    "a power of it": (chance(lambda p: p**2), NOT_AFFINE),
-    "used twice": (chance(lambda p: p * (1 - p)), NOT_AFFINE),
     "clipped": (chance(lambda p: pt.clip(p, 0.1, 0.9)), "clip"),
     "a switch": (chance(lambda p: pt.switch(p > 0.5, p, 0.5)), "function gt of 'p'"),
     "a band that is hidden": (chance(lambda p: p - 0.1 * ((p - 0.6) ** 2 < 1e-6)), "lt of"),
@@ -284,13 +282,8 @@ REFUSED = {
         declared(COUNT, prior("HalfNormal", sigma=1)),
         "'p' ~ HalfNormal: not affine in log p and p",
     ),
-    "a log-normal rate": (
-        declared(COUNT, prior("LogNormal", mu=0, sigma=1)),
-        "'p' ~ LogNormal: not affine in log p and p",
-    ),
     "a bounded rate": (declared(COUNT, uniform(0, 9)), "support"),
     "a rate of a beta": (declared(COUNT), NOT_AFFINE),
-    "a squared rate": (declared(of(pm.Poisson, lambda p: p**2), RATE), "not affine in log p"),
     "a rate that log(1 − rate) bounds": (declared(custom(below_one), RATE), "function le of 'p'"),
     "a geometric probability of its mean": (
         declared(lambda p, r, x: pm.Geometric("reward", 1 / (1 + p), observed=r + 1), RATE),

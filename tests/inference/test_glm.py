@@ -211,12 +211,7 @@ UNLIKE = {
     "a mean of the same at 0 and 1": refused(mean=lambda p, eta, x: math_.sigmoid(eta**3)),
     "clipped": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 0.01, 0.99))),
     "mixed with chance": refused(likelihood=observed(lambda p, eta, x: 0.05 + 0.9 * p)),
-    "tempered": refused(likelihood=observed(lambda p, eta, x: math_.sigmoid(0.5 * eta))),
     "flipped": refused(likelihood=observed(lambda p, eta, x: 1 - p)),
-    "another predictor": refused(
-        likelihood=observed(lambda p, eta, x: math_.sigmoid(eta + 0.1 * x[:, 0] * eta))
-    ),
-    "switched": refused(likelihood=observed(lambda p, eta, x: math_.switch(eta > 4, 0.99, p))),
     "rows in pairs": refused(
         likelihood=observed(lambda p, eta, x: math_.sigmoid(math_.concatenate([eta[1:], eta[:1]])))
     ),
@@ -224,17 +219,11 @@ UNLIKE = {
     "a wall": refused(
         more=potential(lambda p, eta, x, r, w, theta: math_.switch(theta[0] > 0, 0.0, -np.inf))
     ),
-    "weights squared": refused(
-        likelihood=lambda p, eta, x, reward, weight: pm.Potential(
-            "l", weight**2 * pm.logp(pm.Bernoulli.dist(p), reward)
-        )
-    ),
     "flat prior": refused(theta=bb.Prior("Flat", dims="feature")),
     "truncated prior": refused(
         theta=bb.Prior("TruncatedNormal", mu=0, sigma=1, lower=-1, upper=1, dims="feature")
     ),
     "a mean of the other chance": refused(mean=lambda p, eta, x: 1 - p),
-    "a linear mean": refused(mean=lambda p, eta, x: eta),
 }
 
 

@@ -193,17 +193,11 @@ REFUSED = {
         coefficients(lambda s2: pm.Normal("theta", 0, s2, **EACH)),
         "'theta' ~ Normal: its precision is not scaled",
     ),
-    "unscaled centre": (
-        coefficients(lambda s2: pm.Normal("theta", s2, pt.sqrt(s2), **EACH)),
-        "'theta' ~ Normal: its precision is not scaled",
-    ),
     "laplace": (
         coefficients(lambda s2: pm.Laplace("theta", 0, 1, **EACH)),
         "non-polynomial function abs of 'theta'",
     ),
     "half-normal": (noise(pm.HalfNormal, 1), "'sigma2' ~ HalfNormal: not inverse gamma"),
-    "half-cauchy": (noise(pm.HalfCauchy, 1), "'sigma2' ~ HalfCauchy: not inverse gamma"),
-    "exponential": (noise(pm.Exponential, 1), "'sigma2' ~ Exponential: not inverse gamma"),
     "log-normal": (noise(pm.LogNormal, 0, 1), "only conditionally Gaussian"),
     "uniform": (noise(pm.Uniform, 0, 10), "'sigma2' ~ Uniform: interval transform"),
     "known noise": (known_noise, "'reward' ~ Normal: its precision does not depend on 'tau2'"),
