@@ -129,5 +129,5 @@ def test_draws_of_a_product_are_no_draws_of_its_factor():
     """Draws of τ z in the place of those of z are found out."""
     whole = copy(plan(MODELS["product"], D, K).method)
     whole.scales = None
-    found = ranks(MODELS["product"], 64, 12, sampler=whole)
+    found = ranks(MODELS["product"], 128, 12, sampler=whole)
     assert min(p_values(found["z"])) < 1e-4
