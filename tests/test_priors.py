@@ -16,7 +16,6 @@ from tests.test_model import robust, shared
     [
         ("Normal", "prior 'theta' of robust must be a bb.Prior, or a number.*got 'Normal'"),
         (True, "must be a bb.Prior, or a number"),
-        (np.nan, "prior 'theta' of robust must be finite"),
         ([], "must not be an empty array"),
         (["a"], "prior 'theta' of robust must be numbers"),
         (bb.Prior("Normal", dims="arm"), "has the dimension 'arm'; allowed: feature, row"),
@@ -95,7 +94,6 @@ def test_text_is_for_people():
             "name: robust\npriors: {sigma: {dist: HalfNorml}}",
             "cannot name the distribution 'HalfNorml'; allowed: .*Gamma",
         ),
-        ("name: robust\npriors: {sigma: {dist: Model}}", "cannot name the distribution 'Model'"),
         ("name: robust\npriors: {sigma: {dist: [Gamma]}}", "cannot name the distribution"),
         (  # its draws would start a C compiler
             "name: robust\npriors: {sigma: {dist: GARCH11, kwargs: {omega: 9}}}",
@@ -121,16 +119,13 @@ def test_text_is_for_people():
         *(
             (f"name: robust\npriors: {{sigma: {prior}}}", "cannot name the transform .* softplus")
             for prior in (
-                "{dist: Normal, transform: arange}",
                 "{dist: Normal, transform: __delattr__}",
-                "{dist: Normal, transform: [exp]}",
                 "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}",
             )
         ),
         ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
         ("name: robust\npriors: {sigma: {dist: DensityDist}}", "the distribution 'DensityDist'"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
-        ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "unknown key 'class'"),
         ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "'class'"),
         ("name: robust\npriors: {sigma: !!python/name:os.system }", "must be YAML: .*python/name"),
         (

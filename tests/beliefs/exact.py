@@ -9,74 +9,22 @@ import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
-from tests.cases import long_but, moments_of
+from tests.cases import moments_of
 from tests.inference import linear, unknown_noise
 
 D, K = 3, 3
 SEED = np.random.SeedSequence(0)
-QUICK = {
-    "an intercept": linear.intercept,
-    "another centre": linear.centred_elsewhere,
-    "squares of features": linear.squares_of_features,
-    "a fixed offset": linear.offset,
-    "correlated coefficients": linear.mv_cov,
-    "a random walk": linear.random_walk,
-    "non-centred": linear.non_centred,
-    "two likelihoods": linear.two_likelihoods,
-    "unknown noise, off centre": unknown_noise.off_centre,
-    "unknown noise, correlated": unknown_noise.correlated,
-    "unknown noise, non-centred": unknown_noise.non_centred,
-    "arms that share a mean": linear.arms_share_a_mean,
-    "arms, unknown noise": unknown_noise.arms,
-    "noise by context": linear.noise_by_context,
-    "logarithms of rewards": linear.log_rewards,
-    "clipped rewards": linear.clipped,
-    "unknown noise, by context": unknown_noise.by_context,
-    "noise by arm": linear.noise_by_arm,
-}
 DOES_NOT_STREAM = (
-    "no_weights",
-    "custom_by_draws",  # which take weights, but have no use for them: no balance
-    "improper",
-    "logarithms",
-    "jeffreys",
-    "flat",
-    "powers",
+    *(linear.improper, linear.logarithms),
+    *(unknown_noise.jeffreys, unknown_noise.flat, unknown_noise.powers),
 )
-SLOW = [
-    f
-    for f in (*linear.STREAMED, *unknown_noise.STREAMED)
-    if f not in QUICK.values() and f.__name__ not in DOES_NOT_STREAM
-]
-UNLIKE = (  # of these; the others are as one of them, or of the quick ones, in other words
-    *(linear.autoregression, linear.gaussian_process, linear.hierarchical_mean, linear.einsum),
-    *(linear.weights_by_potential, linear.arms_off_centre),
-    *(unknown_noise.precision, unknown_noise.double_noise),
-)
-DECLARED = {name: RewardModel(f, {}) for name, f in QUICK.items()} | MODELS
-FIRST = (  # the others are slow
-    "noise by context",
-    "unknown noise, off centre",
-    "hierarchical",
-    "effects, unknown noise",
-)
-
-OTHERS = (  # which with the first are one of each kind
-    "unknown noise, correlated",
-    "arms that share a mean",
-    "logarithms of rewards",
-    "unknown noise, by context",
-    "noise by arm",
-)
-
-
-def of(names, quick=FIRST):
-    marked = [pytest.param(n, marks=[pytest.mark.slow] if n not in quick else []) for n in names]
-    return pytest.mark.parametrize("name", marked)
-
-
-every, shared = of(DECLARED), of(MODELS)
-unlike = pytest.mark.parametrize("name", long_but((*FIRST, *OTHERS), DECLARED))
+MORE = linear.log_rewards, linear.clipped, linear.noise_by_arm, unknown_noise.by_context
+DECLARED = MODELS | {
+    f"{f.__module__.rpartition('.')[2]}, {f.__name__}": RewardModel(f, {})
+    for f in (*linear.STREAMED, *unknown_noise.STREAMED, *MORE)
+    if f not in DOES_NOT_STREAM
+}
+shared = pytest.mark.parametrize("name", MODELS)
 
 
 def believed(model, n_arms=K, normalize=False):

@@ -2,23 +2,14 @@
 
 import pytest
 
-from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
-from tests.beliefs.exact import (
-    DECLARED,
-    SLOW,
-    UNLIKE,
-    agree,
-    believed,
-    every,
-    unlike,
-)
-from tests.cases import in_gate, long_but
+from tests.beliefs.exact import DECLARED, agree, believed
+from tests.cases import in_gate
 
 
 @pytest.mark.slow
-@every
-@in_gate(8)
+@pytest.mark.parametrize("name", DECLARED)
+@in_gate(14)
 def test_what_streams_in_is_what_fit_finds(name):
     """One by one, in batches, and all at once; an arm without rows is the prior."""
     model, rows = DECLARED[name], data(n=40)
@@ -30,14 +21,8 @@ def test_what_streams_in_is_what_fit_finds(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("declare", long_but(UNLIKE, SLOW), ids=lambda f: f.__name__)
-def test_so_it_is_however_it_is_declared(declare):
-    model, rows = RewardModel(declare, {}), data(n=40)
-    agree(learn(believed(model), rows), model, rows)
-
-
-@pytest.mark.slow
-@unlike
+@pytest.mark.parametrize("name", DECLARED)
+@in_gate(5)
 def test_long_streams_do_not_drift(name):
     """Over the refactorisations of a few thousand rounds."""
     model, rows = DECLARED[name], data(n=7000)

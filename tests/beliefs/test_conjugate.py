@@ -8,6 +8,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.counts import SUM_COLUMNS, Counts
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
+from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON, UCB
 from tests import declarations as declared
 from tests.cases import moments_of, slow_but
 
@@ -167,3 +168,31 @@ GUARDS = {
 def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
     guard, streams = GUARDS[name]
     assert guarded(guard).streams == streams
+
+
+# ---- what a round keeps: the a and b that its arms had at the decision
+
+KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
+EMPTY = np.empty((1, 0))
+
+
+@models
+def test_a_round_keeps_a_and_b_to_the_last_bit(name):
+    made = played(bandit(name, balance="of mean 1"))
+    made.update(EMPTY, ["c"], [1.0], [1e-3])  # next to 1, of a probability
+    decision, known = made.choose(), [made.belief.known(k) for k in range(3)]
+    assert decision.records["rule"] == KINDS[name]
+    assert decision.records["last"].tolist() == [k.a for k in known]
+    assert decision.records["scale"].tolist() == [k.b for k in known]
+    for at, moment in zip(
+        (decision.mean, decision.sd), moments_of(made.belief, EMPTY), strict=True
+    ):
+        np.testing.assert_array_equal(at, moment[0])
+
+
+def test_what_the_kernels_play_and_in_which_rows():
+    belief = bandit().belief
+    assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA
+    assert belief.kernel.kind(THOMPSON, (1.5, 0.0)) is None
+    assert belief.kernel.kind(THOMPSON, None) is None
+    assert belief.kernel.kind(UCB, None) == UCB

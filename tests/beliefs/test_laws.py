@@ -8,7 +8,6 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.regressions import Regressions
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.beliefs.test_linearized import shared as logistic_together
@@ -193,8 +192,3 @@ def test_beliefs_about_parts_become_the_belief_about_the_whole(name):
     with pytest.raises(ValueError, match="absorbs a belief with the same settings; got Regr"):
         first.absorb(other)
     assert pickle.dumps(first.state()) == before
-
-
-def test_there_is_one_class_of_regressions():
-    kinds = {type(believed(name)) for name in CASES if not name.startswith("a ")}
-    assert kinds == {Regressions}

@@ -171,7 +171,7 @@ def test_draws_follow_the_posterior(variance, rng):
 @pytest.mark.parametrize("how", ["made", "copied", "pickled", "saved", "forked", "grown"])
 def test_arms_begin_a_cache_line(how, tmp_path):
     """However they came to be; a kernel takes longer where they do not."""
-    for K in range(2, 30):
+    for K in (2, 3, 4, 5, 7, 10, 14, 29):
         bandit = bb.LinTS(K, 3)
         if how == "copied":
             bandit = bandit.copy()

@@ -46,15 +46,6 @@ def learned(x, r, w, **settings):
 every = pytest.mark.parametrize("offset", OFFSETS)
 
 
-def test_three_rows_at_ten_million():
-    x, r = 1e7 + np.arange(3.0)[:, None], np.arange(3.0)
-    bandit = bb.LinTS(1, 1, variance=1.0, intercept="unpenalised")
-    bandit.update(x, [0, 0, 0], r)
-    decision = bandit.choose(x[2])
-    assert decision.mean[0] == pytest.approx(5 / 3, rel=1e-12)
-    assert decision.sd[0] == pytest.approx((1 / 3 + 1 / 3) ** 0.5, rel=1e-12)
-
-
 @every
 def test_all_rows_again_as_a_balance_does(offset):
     x, r, w = rows(offset)

@@ -15,7 +15,6 @@ from tests.beliefs.by_draws import (
     K,
     believed,
     binary,
-    near,
     of,
     probe,
     runs,
@@ -217,16 +216,3 @@ def test_the_posterior_is_of_all_rows(model):
     assert tree["log_likelihood"]["reward"].shape == (1, 8, 35)
     assert tree["observed_data"]["reward"].shape == (35,)
     assert belief.clouds[0].fitted == 30
-
-
-def test_weights_are_precisions_where_the_model_says_so():
-    """With noise known, rows of weight 2 are rows twice; the posterior is a closed form."""
-    rows = data(n=30, K=1) | {"weight": np.full(30, 2.0)}
-    belief = learn(believed(HETEROSCEDASTIC, 1, draws=4000), rows)
-    mean, sd = moments_of(belief, probe())
-    x, w = rows["x"], 2.0 * np.exp(-rows["x"][:, 0])
-    covariance = np.linalg.inv(np.eye(D) + (x.T * w) @ x)
-    theta = covariance @ (x.T @ (w * rows["reward"]))
-    expected = np.sqrt(np.einsum("ni,ij,nj->n", probe(), covariance, probe()))
-    near(mean[:, 0], probe() @ theta, 4000, expected)
-    np.testing.assert_allclose(sd[:, 0], expected, rtol=4.5 / np.sqrt(8000))

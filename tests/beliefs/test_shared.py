@@ -192,33 +192,27 @@ def test_a_balance_of_ones_own_weighs_all_rounds(balance, settled):
     np.testing.assert_allclose(made.posterior("a").location, fresh.posterior(0).location, rtol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "balance",
-    [
-        bb.InversePropensity(propensity="pooled"),
-        bb.InversePropensity(propensity="estimated"),
-        bb.ResidualBalance(),
-        bb.KernelBalance(),
-    ],
-)
-def test_balances_of_contexts_are_refused(balance):
-    with pytest.raises(ValueError, match=r"balance must be Unweighted\(\)"):
-        bandit(balance=balance)
+ALIKE = "does not depend on x: .* alike"
+BALANCE, BEST = r"balance must be Unweighted\(\)", "says which arm is best in a context"
+REFUSED = [
+    ({"balance": bb.InversePropensity(propensity="pooled")}, BALANCE),
+    ({"balance": bb.InversePropensity(propensity="estimated")}, BALANCE),
+    ({"balance": bb.ResidualBalance()}, BALANCE),
+    ({"balance": bb.KernelBalance()}, BALANCE),
+    ({"model": bb.load_model("beta_bernoulli")}, f"reward of beta_bernoulli {ALIKE}"),
+    ({"model": bb.load_model("gamma_poisson")}, f"reward of gamma_poisson {ALIKE}"),
+    ({"model": bb.load_model("hierarchical_ridge")}, "takes `arm`, and is of all arms by itself"),
+    *(({"model": model}, BEST) for model in (SuperUCB(), PolicyMixture(), PolicyTree())),
+    ({"model": bb.Shared(bb.Ridge())}, "share one model"),
+    ({"model": 3}, "model must be"),
+    ({"n_features": 0}, "n_features, of each arm"),
+]
 
 
-WITHOUT_CONTEXTS = {"beta_bernoulli", "gamma_poisson"}
-
-
-@few("[beta_bernoulli]")
-@pytest.mark.parametrize("name", sorted(WITHOUT_CONTEXTS))
-def test_a_model_without_contexts_cannot_tell_arms_apart(name):
-    with pytest.raises(ValueError, match=f"reward of {name} does not depend on x: .* alike"):
-        bandit(bb.load_model(name))
-
-
-def test_a_model_of_all_arms_is_not_shared_again():
-    with pytest.raises(TypeError, match="takes `arm`, and is of all arms by itself"):
-        bandit(bb.load_model("hierarchical_ridge"))
+@pytest.mark.parametrize(("settings", "match"), REFUSED)
+def test_what_arms_cannot_share_is_refused(settings, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        bandit(**settings)
 
 
 BAD = {
@@ -265,12 +259,6 @@ def test_bad_arms():
         made.choose(x, arms=[1, 1])
     with pytest.raises(ValueError, match="no arm to choose from"):
         made.choose(np.zeros((0, D)), arms=[])
-    with pytest.raises(TypeError, match="share one model"):
-        bb.Shared(bb.Shared(bb.Ridge()))
-    with pytest.raises(ValueError, match="n_features, of each arm"):
-        bandit(n_features=0)
-    with pytest.raises(TypeError, match="model must be"):
-        bandit(model=3)
 
 
 @pytest.mark.parametrize("arms", [5, 13, 17, 33])
@@ -323,14 +311,6 @@ def test_an_index_that_names_no_arms():
     swapped = made.choose(counted.iloc[:2], arms=[1, 0]).mean
     np.testing.assert_allclose(swapped[[2, 3]], want[:2])
     assert made.choose(counted.iloc[:1], arms=np.int64(9)).arm == 9
-
-
-@pytest.mark.parametrize(
-    "model", [SuperUCB(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
-)
-def test_models_that_compare_arms_are_refused(model):
-    with pytest.raises(TypeError, match="says which arm is best in a context"):
-        bandit(model)
 
 
 def rows_of_any_scale(rng):

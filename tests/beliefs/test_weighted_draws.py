@@ -1,124 +1,22 @@
-"""Draws that rewards weight: by which densities, until when, and with which propensities."""
+"""Draws that rewards weight: until when, and with which propensities."""
 
 from functools import cache
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
 from bayesbandit.forms import check
-from bayesbandit.inference.graph_analysis.density import read
-from bayesbandit.inference.pymc_model.log_density import LogDensity
-from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
-from tests.beliefs.by_draws import SHARED, D, K, believed, probe, runs, state_of
+from tests.beliefs.by_draws import SHARED, believed, probe, runs, state_of
 from tests.beliefs.closed_form import data, learn
-from tests.cases import slow_but
 
-THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-S, N = 50, 7
+S = 50
 LASSO = bb.load_model("laplace").with_priors(intercept=0)  # by Gibbs
-
-
-def ordinal(x, reward, theta):
-    ordered = pm.distributions.transforms.ordered
-    cut = pm.Normal("cut", [-1.0, 1.0], 1, transform=ordered, shape=2)
-    eta = x @ theta
-    pm.OrderedLogistic("reward", eta=eta, cutpoints=cut, observed=reward)
-    return 2 - pm.math.sigmoid(cut[0] - eta) - pm.math.sigmoid(cut[1] - eta)
-
-
-def levels(x, reward, theta):
-    eta = pt.stack([x @ theta, 0.5 * (x @ theta), 0.0 * x[:, 0]], axis=1)
-    p = pm.math.softmax(eta, axis=1)
-    pm.Categorical("reward", p=p, observed=reward)
-    return p[:, 1] + 2 * p[:, 2]
-
-
-def heavy(x, reward, weight, theta):
-    scale = pm.HalfNormal("scale", 1)
-    pm.StudentT("reward", nu=4, mu=x @ theta, sigma=scale / pm.math.sqrt(weight), observed=reward)
-    return x @ theta
-
-
-def clicks(x, reward, arm):
-    tau, z = pm.HalfNormal("tau", 1), pm.Normal("z", 0, 1, dims=("arm", "feature"))
-    p = pm.math.sigmoid((x * (tau * z)[arm]).sum(axis=-1))
-    pm.Bernoulli("reward", p, observed=reward)
-    return p
-
-
-def censored(x, reward, theta):
-    scale = pm.HalfNormal("scale", 1)
-    normal = pm.Normal.dist(x @ theta, scale)
-    pm.Censored("reward", normal, lower=None, upper=1.0, observed=reward)
-    return x @ theta
-
-
-def potential(x, reward, theta):
-    """A sum over the rows, by a potential."""
-    pm.Potential("fit", -(np.abs(reward - x @ theta)).sum())
-    return x @ theta
-
-
-def cumulative(cut, eta):
-    return special.expit(cut[:, None] - eta)
-
-
-def by_hand(function, draws, rows):
-    """Log likelihoods (S,), by SciPy."""
-    x, r = rows["x"], rows["reward"]
-    eta = draws["theta"] @ x.T if "theta" in draws else None
-    if function is ordinal:
-        low, high = cumulative(draws["cut"][:, 0], eta), cumulative(draws["cut"][:, 1], eta)
-        p = np.stack([low, high - low, 1 - high], axis=2)
-        found = np.log(p[:, np.arange(N), r.astype(int)])
-    elif function is levels:
-        logits = np.stack([eta, 0.5 * eta, 0 * eta], axis=2)
-        found = special.log_softmax(logits, axis=2)[:, np.arange(N), r.astype(int)]
-    elif function is heavy:
-        found = stats.t.logpdf(r, 4, eta, draws["scale"][:, None] / np.sqrt(rows["weight"]))
-    elif function is clicks:
-        theta = draws["tau"][:, None, None] * draws["z"][:, rows["arm"]]
-        eta = (x * theta).sum(axis=2)
-        found = np.where(r == 1, special.log_expit(eta), special.log_expit(-eta))
-    elif function is censored:
-        scale = draws["scale"][:, None]
-        inside, beyond = stats.norm.logpdf(r, eta, scale), stats.norm.logsf(1.0, eta, scale)
-        found = np.where(r >= 1.0, beyond, inside)
-    else:
-        found = -np.abs(r - eta)
-    return found.sum(axis=1)
-
-
-def drawn(function, rng):
-    """Draws (S, …) of its variables in their own space, and rows that it allows."""
-    draws = {"theta": rng.normal(size=(S, D))}
-    reward = rng.normal(size=N)
-    if function in (ordinal, levels):
-        reward = np.arange(N) % 3.0
-    if function is ordinal:
-        draws["cut"] = np.sort(rng.normal(size=(S, 2)), axis=1)
-    if function in (heavy, censored):
-        draws["scale"] = rng.uniform(0.5, 2.0, S)
-    if function is censored:
-        reward = np.minimum(reward, 1.0)
-    if function is clicks:
-        draws = {"tau": rng.uniform(0.5, 2.0, S), "z": rng.normal(size=(S, K, D))}
-        reward = np.arange(N) % 2.0
-    rows = {"x": rng.normal(size=(N, D)), "reward": reward, "weight": rng.uniform(0.5, 2.0, N)}
-    return draws, rows | {"arm": np.arange(N) % K}
-
-
-def row_likelihood(function):
-    priors = {} if function is clicks else {"theta": THETA}
-    model = RewardModel(function, priors)
-    return LogDensity(read(template(model, D, K if model.takes_arm else None)))
 
 
 @cache
@@ -133,50 +31,6 @@ def logistic(x, reward):
     p = pm.math.sigmoid(x[:, 0] * theta)
     pm.Bernoulli("reward", p, observed=reward)
     return p
-
-
-# ---- the density of rows -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "function",
-    slow_but([ordinal], [ordinal, levels, heavy, clicks, censored, potential]),
-    ids=lambda f: f.__name__,
-)
-def test_rows_have_the_density_of_a_hand_written_one(function, rng):
-    """All together, and one after the other."""
-    found, (draws, rows) = row_likelihood(function), drawn(function, rng)
-    assert found.refused == ""
-    expected = by_hand(function, draws, rows)
-    for parts in ([slice(None)], [slice(i, i + 1) for i in range(N)]):
-        total = sum(found(draws, {k: v[part] for k, v in rows.items()}) for part in parts)
-        np.testing.assert_allclose(total - total[0], expected - expected[0], rtol=1e-12, atol=1e-12)
-
-
-def test_a_density_is_computed_in_pieces(rng, monkeypatch):
-    """No step between which other threads go on has more than `PIECE` draws times rows; the joint
-    density is that of the rows and of the prior."""
-    found, (draws, rows) = row_likelihood(ordinal), drawn(ordinal, rng)
-    prior = stats.norm.logpdf(draws["theta"]).sum(axis=1)
-    prior += stats.norm.logpdf(draws["cut"], [-1.0, 1.0]).sum(axis=1)
-    expected, largest = by_hand(ordinal, draws, rows) + prior, []
-    once = LogDensity._sum
-
-    def counted(self, terms, part, some):
-        largest.append(len(part["theta"]) * len(some["reward"]))
-        return once(self, terms, part, some)
-
-    monkeypatch.setattr(LogDensity, "_sum", counted)
-    for piece in (5, 60, 1000):
-        monkeypatch.setattr("bayesbandit.inference.pymc_model.log_density.PIECE", piece)
-        largest.clear()
-        joint, pieces = found.joint(draws, rows), largest[:-1]  # the last is the prior's
-        np.testing.assert_allclose(joint - joint[0], expected - expected[0], rtol=1e-12, atol=1e-12)
-        assert max(pieces) <= piece
-        assert sum(pieces) == S * N
-
-
-# ---- weights of draws ----------------------------------------------------------------------------
 
 
 def parted(rows, n):

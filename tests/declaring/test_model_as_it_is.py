@@ -171,12 +171,5 @@ def test_columns_by_number_and_labels_of_dimensions():
 
 
 def test_names_of_columns_are_no_setting_of_a_declaration():
-    with pytest.raises(TypeError, match=r"prior 'features' is not an argument of by_age"):
-        bb.reward_model(features=["age", "income"])(by_age)
-    with pytest.raises(TypeError, match=r"take a column by its number, as x\[:, 0\]"):
-        bb.reward_model()(by_age).build(*rows())
-
-
-def by_age(x, reward):
-    pm.Normal("reward", x["age"], 1, observed=reward)
-    return x["age"]
+    with pytest.raises(TypeError, match=r"prior 'features' is not an argument of smooth"):
+        bb.reward_model(features=["age", "income"])(smooth)

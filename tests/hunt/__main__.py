@@ -14,17 +14,15 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 import numpy as np
 import pytensor
 from joblib import Parallel, delayed
 
 from tests.hunt.case import Case
-from tests.hunt.draft import seeded
-from tests.hunt.grammar import declaration
+from tests.hunt.grammar import declaration, seeded
 from tests.hunt.judge import judged
-from tests.hunt.known import KNOWN
 from tests.hunt.tally import Tally
 from tests.hunt.verdict import Verdict
 
@@ -77,28 +75,6 @@ def one(number: int, nuts_share: float) -> Answer:
     return number, case if any(v.bad for v in verdicts) else None, verdicts
 
 
-def known(number: int, nuts: bool) -> Answer:
-    """A case of the list, judged."""
-    frugal()
-    verdicts = answered(0, KNOWN[number], nuts)
-    return number, KNOWN[number] if any(v.bad for v in verdicts) else None, verdicts
-
-
-def hunt(tasks: Iterable[object], jobs: int, minutes: float) -> Iterator[Answer]:
-    """Answers as they come, until the minutes are over."""
-    end = time.monotonic() + 60.0 * minutes
-    workers = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    yield from workers(timely(tasks, end))
-
-
-def timely(tasks: Iterable[object], end: float) -> Iterator[object]:
-    """Tasks until the time is over."""
-    for task in tasks:
-        if time.monotonic() > end:
-            return
-        yield task
-
-
 def main() -> int:
     """Runs the hunt; 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.hunt")
@@ -107,24 +83,22 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
-    parser.add_argument("--known", action="store_true", help="the list of known cases instead")
     given = parser.parse_args()
     tally = Tally()
     seed = given.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     print(f"seed {seed}", flush=True)
-    if given.known:
-        tasks = (delayed(known)(i, given.nuts_share > 0.5) for i in range(len(KNOWN)))
-    else:
-        tasks = (delayed(one)(seed + i, given.nuts_share) for i in range(given.count))
+    end = time.monotonic() + 60.0 * given.minutes
+    numbers = takewhile(lambda _: time.monotonic() < end, range(seed, seed + given.count))
+    tasks = (delayed(one)(number, given.nuts_share) for number in numbers)
+    workers = Parallel(given.jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):
-            source = "" if case is None else str(case)
+        for number, case, verdicts in workers(tasks):
             tally.add(verdicts)
-            if source:
-                print(f"\n#### {number}\n{source}")
+            if case is not None:
+                print(f"\n#### {number}\n{case}")
                 print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
             if tally.cases % EVERY == 0:
                 print(tally.line, flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
@@ -23,16 +23,13 @@ class Case:
 
     source: declares `declared`. rows: sets x (n, d) and reward (n,), and weight (n,), arm (n,),
     K where they are used. change: run between two fits; the second is then judged. stream: whether
-    bandits are fed with the rows, too. slow: whether answers take a sampler. kind: which sort of
-    trap it is.
+    bandits are fed with the rows, too.
     """
 
     source: str
     rows: str
     change: str = ""
     stream: bool = False
-    slow: bool = False
-    kind: str = ""
 
     def __post_init__(self) -> None:
         for name in ("source", "rows", "change"):
@@ -44,10 +41,6 @@ class Case:
         if self.change:
             parts += [self.change, call]
         return "\n\n".join(parts) + "\n"
-
-    def with_rows(self, rows: str) -> Case:
-        """The same declaration on other rows."""
-        return replace(self, rows=rows)
 
     def run(self) -> Scene:
         """The declaration and its rows, brought to life."""

@@ -6,7 +6,7 @@ standard deviations. Given one more variable it is integrated over that one, by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -230,6 +230,3 @@ def compare(what: str, said: tuple[np.ndarray, np.ndarray], right: tuple[np.ndar
     worst = np.abs(unit - right_unit).max(initial=0.0)
     if not worst <= tolerance:
         raise Wrong(f"{what}: spread is off by a factor up to {1 + worst:.4g} of the right one")
-
-
-Judge = Callable[..., None]

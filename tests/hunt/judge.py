@@ -292,8 +292,6 @@ def streams(scene: Scene, seed: int) -> Iterator[Verdict]:
         if weighted:
             seen["weight"] = 1.0 / (1.0 / weight[:cut])
         truth = Truth(model, seen, scene.K)
-        if model.takes_arm is False and arms > 1:
-            raise AssertionError("rows are of one arm")
         verdict = verdict_on(truth, posterior, "stream", seed)
         yield verdict
         if verdict.outcome != "right":

@@ -1,106 +1,103 @@
 """Declarations that were once answered wrongly, with rows that show it.
 
-Each must be answered rightly or refused with a reason. Kinds: "fault" (an operation that clears
-another's fault), "rows" (structure that a few template rows do not show), "template" (values read
-while the graph is built), "stale" (surroundings that change), "mean" (means that depend on rewards
-or weights), "idiom" (what PyMC allows).
+Each must be answered rightly or refused with a reason.
 """
 
 from __future__ import annotations
 
 from tests.hunt.case import Case
-from tests.hunt.traps import (
-    FAR,
-    HORSESHOE,
-    IDS,
-    LONG,
-    NORMAL,
-    POSITIVE,
-    SCALE,
-    SD,
-    VARIANCE,
-    WEIGHTED,
-    by_rows,
-    declared,
-    fault,
-    idiom,
-    mean,
-    normal,
-    stale,
-    template,
-)
+from tests.hunt.grammar import sourced
 
-KNOWN: list[Case] = [
-    # 1. a fault disappears behind the next operation
-    fault(normal("pt.clip(reward, -5, 5)")),
-    fault(normal("pt.clip(reward, -3, 3)")),
-    fault(normal("pt.clip(reward, -2, 2)")),
-    fault(normal("pt.clip(reward, -5, 5)", SD, priors=VARIANCE), stream=False),
-    fault(normal(sd="pt.switch(x[:, 2] > 100, 16 * s, s)", priors=SCALE), FAR, stream=False),
-    fault(
-        normal(priors='s2=P("InverseGamma", alpha=2, beta=2)', sd=SD, first=HORSESHOE,
-               extra=('pm.Potential("b", pt.switch(tau2 > 2, -np.inf, 0).sum())',)),
-        stream=False,
-    ),
-    fault(
-        normal(sd="s / pt.sqrt(weight)", priors=SCALE,
-               extra=('pm.Potential("b", -5 * (abs(s - 1) + 1))',)),
-        stream=False,
-    ),
-    # 2. structure of other rows than the template's
-    by_rows(declared(NORMAL, "mu = x @ theta", "n = x.shape[0]",
-            'same = pt.eq(x[:, 0][:, None], x[:, 0])',
-            'pm.MvNormal("r", mu, cov=pt.eye(n) + 4 * same, observed=reward)', "return mu"), IDS),
-    by_rows(normal("reward[7:] - 0.9 * reward[:-7]", "1.0", mu="x @ theta",
-                   ).replace('"r", mu,', '"r", mu[7:] - 0.9 * mu[:-7],')),
-    by_rows(declared(NORMAL, "mu = x @ theta", "n = x.shape[0]",
-            "lag = pt.abs(pt.arange(n)[:, None] - pt.arange(n))",
-            'pm.MvNormal("r", mu, cov=pt.eye(n) + 0.45 * pt.eq(lag, 7), observed=reward)',
-            "return mu")),
-    by_rows(declared(NORMAL, "mu = x @ theta", "n = x.shape[0]",
-            "recent = pt.switch(pt.arange(n) >= n - 50, 1, 1e-6)",
-            'pm.Normal("r", mu, 1 / pt.sqrt(weight * recent), observed=reward)', "return mu")),
-    by_rows(normal(sd="1 / pt.sqrt(pt.minimum(1, 20 / x.shape[0]))")),
-    # 3. built on template rows
-    template(declared('ell=P("HalfNormal", sigma=1)',
-             'gp = pm.gp.HSGP(m=[8], c=1.5, cov_func=pm.gp.cov.ExpQuad(1, ls=0.5))',
-             'f = gp.prior("f", X=x[:, :1])',
-             'pm.Normal("r", f, 0.3 + ell, observed=reward)', "return f"), """
+THETA = {"theta": 'P("Normal", mu=0, sigma=1, dims="feature")'}
+SCALE = THETA | {"s": 'P("HalfNormal", sigma=10)'}
+OBSERVED = 'pm.Normal("r", mu, 1 / pt.sqrt(weight), observed=reward)'
+ROWS = """
+rng = np.random.default_rng(1)
+x = rng.normal(size=(60, 3)) * [1.0, 5.0, 0.2] + [3.0, -10.0, 2.0]
+reward = 50 + x @ [1.0, 2.0, 3.0] + 4 * rng.normal(size=60)
+weight = np.ones(60)
+"""
+LONG = """
+rng = np.random.default_rng(1)
+x = rng.normal(size=(120, 2)) + 1
+slope = np.where(np.arange(120)[:, None] < 60, [1.0, -1.0], [-1.0, 2.0])
+reward = (x * slope).sum(1) + rng.normal(size=120)
+reward[7:] += 0.9 * reward[:-7]
+weight = np.ones(120)
+"""
+FAR = """
+rng = np.random.default_rng(1)
+x = np.column_stack([rng.normal(size=(60, 2)), 80 + 20 * rng.normal(size=60)])
+reward = x @ [1.0, -1.0, 0.02] + np.where(x[:, 2] > 100, 16, 1) * rng.normal(size=60)
+weight = np.ones(60)
+"""
+IDS = """
+rng = np.random.default_rng(1)
+x = np.column_stack([rng.integers(0, 6, 60), rng.normal(size=60)]).astype(float)
+reward = x[:, 1] + rng.normal(size=60) + 5 * rng.normal(size=6)[x[:, 0].astype(int)]
+"""
+POSITIVE = """
+rng = np.random.default_rng(1)
+x = np.exp(rng.normal(size=(60, 2)))
+reward = np.exp(0.3 * np.log(x) @ [1.0, -1.0] + 0.2 * rng.normal(size=60))
+"""
+WAVE = """
 rng = np.random.default_rng(1)
 x = rng.uniform(-6, 6, size=(80, 1))
 reward = np.sin(x[:, 0]) + 0.3 * rng.normal(size=80)
-"""),
-    template(normal(mu="(x - x.get_value().mean(0)) @ theta")),
-    template(normal(sd="reward.std().eval()")),
-    template(declared(NORMAL, "mu = pt.log(x) @ theta",
-             'pm.LogNormal("r", mu, 0.2, observed=reward)', "return mu"), POSITIVE),
-    template(normal("pt.log(reward)"), POSITIVE),
-    template(normal(mu="pt.log(x) @ theta"), POSITIVE),
-    # 4. stale plans
-    stale(normal(sd="cfg.sigma", before="cfg = SimpleNamespace(sigma=0.5)"), "cfg.sigma = 50.0"),
-    stale(normal(sd="level", before="level = pytensor.shared(0.5)"), "level.set_value(50.0)"),
-    stale(normal(sd='float(frame["sigma"].iloc[0])', before='frame = pd.DataFrame({"sigma": [0.5]})'),
-          'frame.loc[0, "sigma"] = 50.0'),
-    # 5. means that depend on rewards or weights
-    mean(declared(NORMAL + '; s=P("HalfNormal", sigma=1)',
-         "lag = pt.concatenate([[0.0], reward[:-1]])", "mu = 3 + x @ theta + 0.8 * lag",
-         'pm.StudentT("r", nu=4, mu=mu, sigma=s, observed=reward)', "return mu"), LONG),
-    mean(declared(NORMAL, "mu = x @ theta",
-         'pm.Logistic("r", mu * weight, 1, observed=reward)', "return mu * weight"), WEIGHTED),
-    # 6., 7. idioms
-    idiom(declared(NORMAL, 'mu = pm.Deterministic("mu", x @ theta)',
-          'pm.Normal("r", mu, 1 / pt.sqrt(weight), observed=reward)', "return mu"), stream=True),
-    idiom(declared(NORMAL, 'pm.Normal("r", x @ theta, 1 / pt.sqrt(weight), observed=reward)',
-          'return pm.Deterministic("m", x @ theta)'), stream=True),
-    idiom(declared(NORMAL, 'pm.Normal("r", x @ theta, 1 / pt.sqrt(weight), observed=reward)',
-          "return x @ theta"), stream=True),
-    idiom(declared('level=P("Normal", mu=0, sigma=1)',
-          'gp = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(2, ls=1))', 'f = gp.prior("f", X=x)',
-          'pm.Normal("r", f + level, 1, observed=reward)', "return f + level"), """
-rng = np.random.default_rng(1)
-x = rng.normal(size=(20, 2))
-reward = x[:, 0] + rng.normal(size=20)
-"""),
-    idiom(declared(NORMAL, "some, few = pm.Minibatch(x.get_value(), reward.get_value(), batch_size=10)",
-          'pm.Normal("r", some @ theta, 1, observed=few, total_size=60)', "return x @ theta")),
-]  # fmt: skip
+"""
+
+
+def of(rows: str, *body: str, priors: dict[str, str] = THETA, stream: bool = False) -> Case:
+    """A case whose body is these lines, on these rows."""
+    return Case(sourced("", priors, list(body), arm=False), rows, stream=stream)
+
+
+KNOWN = {
+    "a clipped reward": of(
+        ROWS, "mu = x @ theta", OBSERVED.replace("=reward", "=pt.clip(reward, -5, 5)"), "return mu",
+        stream=True,
+    ),
+    "a far context": of(
+        FAR, "mu = x @ theta",
+        'pm.Normal("r", mu, pt.switch(x[:, 2] > 100, 16 * s, s), observed=reward)', "return mu",
+        priors=SCALE,
+    ),
+    "rows of one id": of(
+        IDS, "mu = x @ theta", "same = pt.eq(x[:, 0][:, None], x[:, 0])",
+        'pm.MvNormal("r", mu, cov=pt.eye(x.shape[0]) + 4 * same, observed=reward)', "return mu",
+        stream=True,
+    ),
+    "a lag": of(
+        LONG, "mu = x @ theta",
+        'pm.Normal("r", mu[7:] - 0.9 * mu[:-7], 1.0, observed=reward[7:] - 0.9 * reward[:-7])',
+        "return mu", stream=True,
+    ),
+    "recent rows": of(
+        LONG, "mu = x @ theta", "recent = pt.switch(pt.arange(x.shape[0]) >= x.shape[0] - 50, 1, 1e-6)",
+        OBSERVED.replace("weight", "weight * recent"), "return mu", stream=True,
+    ),
+    "the number of rows": of(
+        LONG, "mu = x @ theta",
+        'pm.Normal("r", mu, 1 / pt.sqrt(pt.minimum(1, 20 / x.shape[0])), observed=reward)',
+        "return mu", stream=True,
+    ),
+    "a centre that the template gives": of(
+        WAVE, "gp = pm.gp.HSGP(m=[8], c=1.5, cov_func=pm.gp.cov.ExpQuad(1, ls=0.5))",
+        'f = gp.prior("f", X=x[:, :1])', 'pm.Normal("r", f, 0.3 + ell, observed=reward)', "return f",
+        priors={"ell": 'P("HalfNormal", sigma=1)'},
+    ),
+    "means of the template": of(ROWS, "mu = (x - x.get_value().mean(0)) @ theta", OBSERVED, "return mu"),
+    "logarithms of what the template has below 0": of(
+        POSITIVE, "mu = pt.log(x) @ theta", 'pm.LogNormal("r", mu, 0.2, observed=reward)', "return mu"
+    ),
+    "a mean that is written twice": of(
+        ROWS, OBSERVED.replace("mu", "x @ theta"), 'return pm.Deterministic("m", x @ theta)',
+        stream=True,
+    ),
+    "a process without columns": of(
+        IDS, "gp = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(2, ls=1))", 'f = gp.prior("f", X=x)',
+        'pm.Normal("r", f + level, 1, observed=reward)', "return f + level",
+        priors={"level": 'P("Normal", mu=0, sigma=1)'},
+    ),
+}  # fmt: skip

@@ -18,13 +18,64 @@ def observe(mu, reward, weight, name="reward"):
     return mu
 
 
-def ridge(x, reward, weight):
-    return observe(x @ pm.Normal("theta", 0, 2, dims="feature"), reward, weight)
+def by_weight(x, weight):
+    return SIGMA / pt.sqrt(weight)
 
 
-def intercept(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    return observe(pm.Normal("alpha", 1, 3) + x @ theta, reward, weight)
+def regression(name, theta, mean=lambda x, t: x @ t, seen=lambda r: r, sd=by_weight):
+    """Rewards, of which `seen(r)` is observed, about `mean(x, θ)`, where `theta()` makes θ."""
+
+    def declare(x, reward, weight):
+        mu = mean(x, theta())
+        pm.Normal("reward", mu, sd(x, weight), observed=seen(reward))
+        return mu
+
+    declare.__name__ = name
+    return declare
+
+
+def normal(mu=0.0, sigma=1.0, **shape):
+    return lambda: pm.Normal("theta", mu, sigma, **(shape or {"dims": "feature"}))
+
+
+def squares(x, t):
+    return pt.concatenate([x, x**2, pt.abs(x[:, :1])], axis=1) @ t
+
+
+ridge = regression("ridge", normal(0, 2))
+intercept = regression("intercept", normal(), lambda x, t: pm.Normal("alpha", 1, 3) + x @ t)
+centred_elsewhere = regression("centred_elsewhere", normal(np.arange(D)))
+scaled_features = regression("scaled_features", normal(), lambda x, t: (x * [1.0, 10.0, 0.1]) @ t)
+squares_of_features = regression("squares_of_features", normal(shape=2 * D + 1), squares)
+offset = regression("offset", normal(), lambda x, t: 5.0 + x @ t)
+einsum = regression("einsum", normal(shape=D), lambda x, t: pt.einsum("nd,d->n", x, t))
+centred_contexts = regression("centred_contexts", normal(), lambda x, t: (x - x.mean(axis=0)) @ t)
+mv_cov = regression("mv_cov", lambda: pm.MvNormal("theta", np.ones(D), cov=RHO, dims="feature"))
+mv_tau = regression(
+    "mv_tau", lambda: pm.MvNormal("theta", np.zeros(D), tau=np.linalg.inv(RHO), dims="feature")
+)
+hierarchical_mean = regression(
+    "hierarchical_mean",
+    lambda: pm.Normal("theta", pm.Normal("centre", 0, 1), 0.5, dims="feature"),
+)
+random_walk = regression(
+    "random_walk",
+    lambda: pm.GaussianRandomWalk(
+        "theta", mu=0.1, sigma=0.3, init_dist=pm.Normal.dist(0, 1), shape=D
+    ),
+)
+autoregression = regression(
+    "autoregression",
+    lambda: pm.AR("theta", rho=[0.5], sigma=1.0, init_dist=pm.Normal.dist(0, 1), shape=D),
+)
+improper = regression(
+    "improper", lambda: pm.Flat("theta", dims="feature"), lambda x, t: pm.Flat("alpha") + x @ t
+)
+noise_by_context = regression(
+    "noise_by_context", normal(), sd=lambda x, weight: pt.exp(0.5 * x[:, 0]) / pt.sqrt(weight)
+)
+log_rewards = regression("log_rewards", normal(), seen=lambda r: pt.log(1 + pt.abs(r)))
+clipped = regression("clipped", normal(), seen=lambda r: pt.clip(r, -1, 1))
 
 
 def precision_form(x, reward, weight):
@@ -32,46 +83,6 @@ def precision_form(x, reward, weight):
     mu = x @ theta
     pm.Normal("reward", mu, tau=weight / SIGMA**2, observed=reward)
     return mu
-
-
-def centred_elsewhere(x, reward, weight):
-    return observe(x @ pm.Normal("theta", np.arange(D), 1, dims="feature"), reward, weight)
-
-
-def scaled_features(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    return observe((x * np.array([1.0, 10.0, 0.1])) @ theta, reward, weight)
-
-
-def squares_of_features(x, reward, weight):
-    z = pt.concatenate([x, x**2, pt.abs(x[:, :1])], axis=1)
-    return observe(z @ pm.Normal("theta", 0, 1, shape=2 * D + 1), reward, weight)
-
-
-def offset(x, reward, weight):
-    return observe(5.0 + x @ pm.Normal("theta", 0, 1, dims="feature"), reward, weight)
-
-
-def mv_cov(x, reward, weight):
-    theta = pm.MvNormal("theta", np.ones(D), cov=RHO, dims="feature")
-    return observe(x @ theta, reward, weight)
-
-
-def mv_tau(x, reward, weight):
-    theta = pm.MvNormal("theta", np.zeros(D), tau=np.linalg.inv(RHO), dims="feature")
-    return observe(x @ theta, reward, weight)
-
-
-def random_walk(x, reward, weight):
-    theta = pm.GaussianRandomWalk(
-        "theta", mu=0.1, sigma=0.3, init_dist=pm.Normal.dist(0, 1), shape=D
-    )
-    return observe(x @ theta, reward, weight)
-
-
-def autoregression(x, reward, weight):
-    theta = pm.AR("theta", rho=[0.5], sigma=1.0, init_dist=pm.Normal.dist(0, 1), shape=D)
-    return observe(x @ theta, reward, weight)
 
 
 def gaussian_process(x, reward, weight):
@@ -82,20 +93,10 @@ def gaussian_process(x, reward, weight):
     return observe(kernel @ pt.linalg.solve(pt.as_tensor(K_uu), value), reward, weight)
 
 
-def hierarchical_mean(x, reward, weight):
-    centre = pm.Normal("centre", 0, 1)
-    return observe(x @ pm.Normal("theta", centre, 0.5, dims="feature"), reward, weight)
-
-
 def non_centred(x, reward, weight):
     centre, z = pm.Normal("centre", 1, 1), pm.Normal("z", 0, 1, dims="feature")
     theta = pm.Deterministic("theta", centre + 0.5 * z, dims="feature")
     return observe(x @ theta, reward, weight)
-
-
-def einsum(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, shape=D)
-    return observe(pt.einsum("nd,d->n", x, theta), reward, weight)
 
 
 def power_two(x, reward, weight):
@@ -127,21 +128,11 @@ def two_likelihoods(x, reward, weight):
     return observe(x @ theta, reward, weight)
 
 
-def noise_by_context(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    pm.Normal("reward", mu, pt.exp(0.5 * x[:, 0]) / pt.sqrt(weight), observed=reward)
-    return mu
-
-
 def joint_noise(x, reward, weight):
     mu = x @ pm.Normal("theta", 0, 1, dims="feature")
     cov = 0.3 + pt.diag(SIGMA**2 / weight)
     pm.MvNormal("reward", mu, cov=cov, observed=reward)
     return mu
-
-
-def improper(x, reward, weight):
-    return observe(pm.Flat("alpha") + x @ pm.Flat("theta", dims="feature"), reward, weight)
 
 
 def zellner(x, reward, weight):
@@ -153,11 +144,6 @@ def averaged(x, reward, weight):
     mu = x @ pm.Normal("theta", 0, 1, dims="feature")
     pm.Potential("likelihood", pt.mean(pm.logp(pm.Normal.dist(mu, SIGMA), reward)))
     return mu
-
-
-def centred_contexts(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    return observe((x - x.mean(axis=0)) @ theta, reward, weight)
 
 
 def logarithms(x, reward, weight):
@@ -190,20 +176,6 @@ def arms_off_centre(x, reward, weight, arm):
     theta = pm.Normal("theta", 0, 1, dims="feature")
     alpha, z = pm.Normal("alpha", 0, 2), pm.Normal("z", 0, 1, dims="arm")
     return observe(alpha + 0.3 * z[arm] + x @ theta, reward, weight)
-
-
-def log_rewards(x, reward, weight):
-    """Of |reward| + 1, so that it has a logarithm."""
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    seen = pt.log(1 + pt.abs(reward))
-    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=seen)
-    return mu
-
-
-def clipped(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=pt.clip(reward, -1, 1))
-    return mu
 
 
 def noise_by_arm(x, reward, weight, arm):

@@ -6,7 +6,6 @@ import pytest
 from scipy.special import expit
 
 import bayesbandit as bb
-from bayesbandit.inference import approximate
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.target import peak
 from bayesbandit.model import RewardModel
@@ -98,16 +97,3 @@ def test_variables_of_each_row_are_refused_by_engines_of_a_fixed_space(kind):
     made = bb.Laplace(model) if kind is bb.Laplace else bb.Sampled(model, engine="advi")
     with pytest.raises(ValueError, match=f"'q' has a value for each row, and {made.engine} takes"):
         bb.Bandit(2, made, bb.Thompson(), n_features=2)
-
-
-@pytest.mark.slow
-def test_advi_is_close_for_a_gaussian(monkeypatch):
-    """In a third of the steps that it takes otherwise."""
-    monkeypatch.setattr(approximate, "ADVI_STEPS", 10_000)
-    rows = data(200)
-    mean, covariance = declared.ridge(**rows)
-    engine = plan(declared.known, 3, engine="advi").method
-    found = engine.sample(rows, draws=1000, chains=4, seed=0).values["theta"]
-    sd = np.sqrt(1 / np.diag(np.linalg.inv(covariance)))  # of the mean field
-    assert (np.abs(found.mean(axis=(0, 1)) - mean) < 0.3 * sd).all()
-    np.testing.assert_allclose(found.std(axis=(0, 1)), sd, rtol=0.2)

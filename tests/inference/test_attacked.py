@@ -2,10 +2,8 @@
 
 import numpy as np
 import pymc as pm
-import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
-from pytensor.xtensor import as_xtensor
 
 import bayesbandit as bb
 from bayesbandit.inference.base import NotThisEngine
@@ -15,41 +13,6 @@ NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
 R = X @ [1.0, -2.0] + RNG.normal(size=40)
-
-
-@bb.reward_model()
-def named(x, reward):
-    theta = pmd.Normal("theta", 0, 1, dims="feature")
-    mu = as_xtensor(x, dims=("row", "feature")).dot(theta)
-    pmd.Normal("r", mu, 1.0, observed=as_xtensor(reward, dims=("row",)))
-    return mu
-
-
-@pytest.mark.slow
-def test_named_dimensions_are_predicted_by_the_posterior():
-    posterior = bb.fit(named, X, R)
-    mean = np.linalg.solve(X.T @ X + np.eye(2), X.T @ R)
-    np.testing.assert_allclose(posterior.mean(X[:3]), X[:3] @ mean, rtol=1e-9)
-    assert (posterior.sd(X[:3]) > 0).all()
-
-
-@pytest.mark.parametrize(
-    "potential",
-    [
-        lambda theta: -3.0 * theta[theta > 0].shape[0],
-        lambda theta: pt.switch(theta.sum() > 50, -np.inf, 0.0) + 1.0,
-        lambda theta: pt.abs(theta - 1).sum() + 1.0,
-    ],
-)
-def test_no_operation_clears_a_fault(potential):
-    @bb.reward_model(theta=NORMAL)
-    def model(x, reward, theta):
-        pm.Normal("r", x @ theta, 1.0, observed=reward)
-        pm.Potential("more", potential(theta))
-        return x @ theta
-
-    with pytest.raises(NotThisEngine):
-        plan(model, 2, engine="exact")
 
 
 @pytest.mark.parametrize("times", [1, 5.0])

@@ -1,5 +1,5 @@
 """Generalised linear models with learned scales, heavy-tailed priors or negative binomial rewards:
-draws against quadrature, calibration, and what is left to NUTS."""
+draws against quadrature, and what is left to NUTS."""
 
 import numpy as np
 import pymc as pm
@@ -12,8 +12,6 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
-
-DRAWS, BINS = 31, 8
 
 
 def given(eta, reward, weight, kind):
@@ -100,45 +98,6 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
         sd = np.sqrt((at - mean) ** 2 @ mass)
         assert abs(values.mean() - mean) < 4.5 * sd / np.sqrt(ess[v]), v
         assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess[v]), v
-
-
-def joint(rng, sigma=1.0, n=24, arms=3, d=2):
-    """τ, θ, μ₀ and rewards of `hierarchical_logistic`, and its rows."""
-    x, arm = rng.normal(size=(n, d)), np.arange(n) % arms
-    mu0, tau = rng.normal(size=d), abs(sigma * rng.normal())
-    theta = mu0 + tau * rng.normal(size=(arms, d))
-    eta = (x * theta[arm]).sum(axis=1)
-    reward = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
-    return {"tau": tau, "mu0": mu0, "theta": theta}, {"x": x, "reward": reward, "arm": arm}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("datasets", "thin"), [(64, 12), pytest.param(1000, 40, marks=pytest.mark.long)]
-)
-def test_ranks_are_uniform(datasets, thin):
-    """Parameters and rewards of `hierarchical_logistic` from the joint distribution: the truth's
-    rank among the draws is uniform. The control: scales from another prior are found out."""
-    model, rng = bb.load_model("hierarchical_logistic"), np.random.default_rng(datasets)
-    found = match(template(model, 2, 3))
-
-    def ranks(sigma, count):
-        rows = []
-        for i in range(count):
-            truth, data = joint(rng, sigma)
-            every = thin * DRAWS
-            drawn = found.sample(data, every, 1, 200, seed=i).values
-            rows.append(np.concatenate([
-                np.ravel((drawn[k][0, ::thin] < truth[k]).sum(axis=0)) for k in truth
-            ]))  # fmt: skip
-        return np.array(rows).T
-
-    def p_value(column):
-        counts = np.bincount(column * BINS // (DRAWS + 1), minlength=BINS)
-        return stats.chisquare(counts).pvalue
-
-    assert min(map(p_value, ranks(1.0, datasets))) > 1e-4
-    assert p_value(ranks(6.0, 24)[0]) < 1e-4
 
 
 @pytest.mark.slow

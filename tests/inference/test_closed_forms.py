@@ -12,7 +12,7 @@ from tests.inference import linear, unknown_noise
 from tests.inference.declared import built, constant, log_densities, rows
 
 KNOWN = [*linear.STREAMED, *linear.IN_BATCH]
-UNKNOWN = [*unknown_noise.STREAMED, unknown_noise.joint]
+UNKNOWN = [*unknown_noise.STREAMED, *unknown_noise.IN_BATCH]
 _matched: dict = {}
 
 

@@ -20,99 +20,90 @@ WEIGHT = np.array([1.0, 2.0, 0.5, 1.0, 0.25, 3.0])
 X = np.ones((6, 1))
 
 
-def powered(of, p, reward, weight):
+def declared(observe, prior=P, mean=lambda p, x: p):
+    """A declaration of one variable p: `observe(p, reward, x)`, and the mean reward."""
+
+    def one(x, reward, p):
+        observe(p, reward, x)
+        return mean(p, x)
+
+    return RewardModel(one, {"p": prior})
+
+
+def weighted(observe, prior):
+    """A declaration of one variable p: `observe(p, reward, weight)`, and p as mean reward."""
+
+    def one(x, reward, weight, p):
+        observe(p, reward, weight)
+        return p
+
+    return RewardModel(one, {"p": prior})
+
+
+def of(family, f=lambda p: p):
+    """Rewards of a family whose parameter is `f(p)`."""
+    return lambda p, r, *_: family("reward", f(p), observed=r)
+
+
+def powered(family):
     """Rewards whose likelihoods are raised to their weights."""
 
     def log_likelihood(value, p, weight):
-        return weight * pm.logp(of(p), value)
+        return weight * pm.logp(family(p), value)
 
-    pm.CustomDist("reward", p, weight, logp=log_likelihood, observed=reward, dims="row")
-
-
-@bb.reward_model(p=P)
-def bernoulli(x, reward, p):
-    pm.Bernoulli("reward", p, observed=reward)
-    return p
-
-
-@bb.reward_model(p=P)
-def binomial(x, reward, p):
-    pm.Binomial("reward", 1, p, observed=reward)
-    return p + 0 * p
-
-
-@bb.reward_model(p=P)
-def weighted_bernoulli(x, reward, weight, p):
-    powered(pm.Bernoulli.dist, p, reward, weight)
-    return p
-
-
-@bb.reward_model(p=P)
-def by_row(x, reward, p):
-    each = p * pt.ones_like(reward)
-    pm.Bernoulli("reward", p, observed=reward)
-    return each
-
-
-@bb.reward_model(rate=RATE)
-def poisson(x, reward, rate):
-    pm.Poisson("reward", rate, observed=reward)
-    return rate
-
-
-@bb.reward_model(rate=RATE)
-def weighted_poisson(x, reward, weight, rate):
-    powered(pm.Poisson.dist, rate, reward, weight)
-    return rate
-
-
-@bb.reward_model(rate=RATE)
-def exponential_rewards_of_counts(x, reward, rate):
-    pm.CustomDist(
-        "reward", rate, logp=lambda value, rate: value * pt.log(rate) - rate, observed=reward
+    return lambda p, r, w: pm.CustomDist(
+        "reward", p, w, logp=log_likelihood, observed=r, dims="row"
     )
-    return rate
 
 
-@bb.reward_model(p=P)
-def bernoulli_by_potential(x, reward, weight, p):
-    pm.Potential("likelihood", weight * pm.logp(pm.Bernoulli.dist(p), reward))
-    return p
+def penalised(family):
+    """Weighted log likelihoods as a potential."""
+    return lambda p, r, w: pm.Potential("likelihood", (w * pm.logp(family(p), r)).sum())
 
 
-@bb.reward_model(p=P)
-def more_of_it(x, reward, p):
+def custom(log_likelihood):
+    return lambda p, r, *_: pm.CustomDist("reward", p, logp=log_likelihood, observed=r)
+
+
+def with_a_potential(p, r, x):
     """A potential of the variable is a part of its prior."""
     pm.Potential("more", pt.log(p))
-    pm.Bernoulli("reward", p, observed=reward)
-    return p
+    pm.Bernoulli("reward", p, observed=r)
 
 
-@bb.reward_model(rate=RATE)
-def poisson_by_potential(x, reward, weight, rate):
-    pm.Potential("likelihood", (weight * pm.logp(pm.Poisson.dist(rate), reward)).sum())
-    return rate
+def uniform(lower, upper):
+    return bb.Prior("Uniform", lower=lower, upper=upper)
 
 
-BETAS = {
-    "Beta": (bernoulli, 2.0, 3.0),
-    "of whole numbers": (bernoulli.with_priors(p=bb.Prior("Beta", alpha=2, beta=3)), 2.0, 3.0),
-    "Uniform": (bernoulli.with_priors(p=bb.Prior("Uniform", lower=0, upper=1)), 1.0, 1.0),
-    "Binomial of one": (binomial, 2.0, 3.0),
-    "a mean for each row": (by_row, 2.0, 3.0),
-    "weighted": (weighted_bernoulli, 2.0, 3.0),
-    "by a potential": (bernoulli_by_potential, 2.0, 3.0),
-    "with a potential": (more_of_it, 3.0, 3.0),
+CHANCE, COUNT = of(pm.Bernoulli), of(pm.Poisson)
+WHOLE = bb.Prior("Beta", alpha=2, beta=3)
+BETAS = {  # a declaration, and a and b of the prior
+    "Beta": (declared(CHANCE), 2.0, 3.0),
+    "of whole numbers": (declared(CHANCE, WHOLE), 2.0, 3.0),
+    "Uniform": (declared(CHANCE, uniform(0, 1)), 1.0, 1.0),
+    "Binomial of one": (
+        declared(
+            lambda p, r, x: pm.Binomial("reward", 1, p, observed=r), mean=lambda p, x: p + 0 * p
+        ),
+        *(2.0, 3.0),
+    ),
+    "a mean for each row": (
+        declared(CHANCE, mean=lambda p, x: p * pt.ones_like(x[:, 0])),
+        *(2.0, 3.0),
+    ),
+    "weighted": (weighted(powered(pm.Bernoulli.dist), P), 2.0, 3.0),
+    "by a potential": (weighted(penalised(pm.Bernoulli.dist), P), 2.0, 3.0),
+    "with a potential": (declared(with_a_potential), 3.0, 3.0),
     "gallery": (bb.load_model("beta_bernoulli"), 1.0, 1.0),
 }
 GAMMAS = {
-    "Gamma": (poisson, 2.0, 3.0),
-    "Exponential": (poisson.with_priors(rate=bb.Prior("Exponential", lam=0.5)), 1.0, 0.5),
-    "by mean and sd": (poisson.with_priors(rate=bb.Prior("Gamma", mu=2.0, sigma=0.5)), 16.0, 8.0),
-    "weighted": (weighted_poisson, 2.0, 3.0),
-    "by a potential": (poisson_by_potential, 2.0, 3.0),
+    "Gamma": (declared(COUNT, RATE), 2.0, 3.0),
+    "Exponential": (declared(COUNT, bb.Prior("Exponential", lam=0.5)), 1.0, 0.5),
+    "by mean and sd": (declared(COUNT, bb.Prior("Gamma", mu=2.0, sigma=0.5)), 16.0, 8.0),
+    "weighted": (weighted(powered(pm.Poisson.dist), RATE), 2.0, 3.0),
+    "by a potential": (weighted(penalised(pm.Poisson.dist), RATE), 2.0, 3.0),
     "gallery": (bb.load_model("gamma_poisson"), 1.0, 1.0),
-    "a density of its own": (exponential_rewards_of_counts, 2.0, 3.0),
+    "a density of its own": (declared(custom(lambda r, p: r * pt.log(p) - p), RATE), 2.0, 3.0),
 }
 
 
@@ -161,77 +152,43 @@ def test_the_evidence_is_an_integral(name):
 # ---- a mean reward that is computed of the variable ---------------------------------------------
 
 
-@bb.reward_model(rate=RATE)
-def exposed(x, reward, rate):
-    mu = rate * x[:, 0]
-    pm.Poisson("reward", mu, observed=reward)
-    return mu
-
-
-@bb.reward_model(rate=RATE)
-def of_one(x, reward, rate):
-    """What an exposure of 1 would give."""
-    pm.Poisson("reward", rate * x[:, 0], observed=reward)
-    return rate
-
-
-@bb.reward_model(rate=RATE)
-def times(x, reward, rate):
-    pm.Exponential("reward", rate, observed=reward)
-    return 1 / rate
-
-
-@bb.reward_model(rate=RATE)
-def scaled_times(x, reward, rate):
-    mean = x[:, 0] / rate
-    pm.Exponential("reward", scale=mean, observed=reward)
-    return mean
-
-
-@bb.reward_model(p=P)
-def trials(x, reward, p):
-    pm.Binomial("reward", n=10, p=p, observed=reward)
-    return 10 * p
-
-
-@bb.reward_model(p=P)
-def tries(x, reward, p):
-    pm.Geometric("reward", p, observed=reward)
-    return 1 / p
-
-
-@bb.reward_model(p=P)
-def losses(x, reward, p):
-    pm.Bernoulli("loss", p, observed=1 - reward)
-    return 1 - p
-
-
-@bb.reward_model(p=P)
-def complement(x, reward, p):
-    pm.Bernoulli("reward", 1 - p, observed=reward)
-    return 1 - p
-
-
-@bb.reward_model(rate=RATE)
-def amounts(x, reward, rate):
-    pm.Gamma("reward", alpha=2.5, beta=rate, observed=reward)
-    return 2.5 / rate
-
-
-COMPUTED = {  # a and b after rows x and rewards, and the mean reward at x of the variable v
-    "exposed": (exposed, lambda x, r: (2 + r.sum(), 3 + x.sum()), lambda v, x: v * x),
-    "of one": (of_one, lambda x, r: (2 + r.sum(), 3 + x.sum()), lambda v, x: v),
-    "times": (times, lambda x, r: (2 + len(r), 3 + r.sum()), lambda v, x: 1 / v),
-    "scaled times": (
-        scaled_times,
-        lambda x, r: (2 + len(r), 3 + (r / x).sum()),
-        lambda v, x: x / v,
+COMPUTED = {  # a prior, what is observed, the mean reward at x, and a and b after x and rewards
+    "exposed": (
+        *(RATE, lambda v, r, x: pm.Poisson("reward", v * x[:, 0], observed=r)),
+        *(lambda v, x: v * x[:, 0], lambda x, r: (2 + r.sum(), 3 + x.sum())),
     ),
-    "trials": (trials, lambda x, r: (2 + r.sum(), 3 + (10 - r).sum()), lambda v, x: 10 * v),
-    "tries": (tries, lambda x, r: (2 + len(r), 3 + (r - 1).sum()), lambda v, x: 1 / v),
-    "losses": (losses, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum()), lambda v, x: 1 - v),
-    "complement": (complement, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum()), lambda v, x: 1 - v),
-    "amounts": (amounts, lambda x, r: (2 + 2.5 * len(r), 3 + r.sum()), lambda v, x: 2.5 / v),
+    "of one": (  # what an exposure of 1 would give
+        *(RATE, lambda v, r, x: pm.Poisson("reward", v * x[:, 0], observed=r)),
+        *(lambda v, x: v, lambda x, r: (2 + r.sum(), 3 + x.sum())),
+    ),
+    "times": (
+        *(RATE, of(pm.Exponential)),
+        *(lambda v, x: 1 / v, lambda x, r: (2 + len(r), 3 + r.sum())),
+    ),
+    "scaled times": (
+        *(RATE, lambda v, r, x: pm.Exponential("reward", scale=x[:, 0] / v, observed=r)),
+        *(lambda v, x: x[:, 0] / v, lambda x, r: (2 + len(r), 3 + (r / x).sum())),
+    ),
+    "trials": (
+        *(P, lambda v, r, x: pm.Binomial("reward", n=10, p=v, observed=r)),
+        *(lambda v, x: 10 * v, lambda x, r: (2 + r.sum(), 3 + (10 - r).sum())),
+    ),
+    "tries": (
+        *(P, of(pm.Geometric)),
+        *(lambda v, x: 1 / v, lambda x, r: (2 + len(r), 3 + (r - 1).sum())),
+    ),
+    "losses": (
+        *(P, lambda v, r, x: pm.Bernoulli("loss", v, observed=1 - r)),
+        *(lambda v, x: 1 - v, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum())),
+    ),
+    "complement": (
+        *(P, of(pm.Bernoulli, lambda p: 1 - p)),
+        *(lambda v, x: 1 - v, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum())),
+    ),
+    "amounts": (
+        *(RATE, lambda v, r, x: pm.Gamma("reward", alpha=2.5, beta=v, observed=r)),
+        *(lambda v, x: 2.5 / v, lambda x, r: (2 + 2.5 * len(r), 3 + r.sum())),
+    ),
 }
 
 
@@ -239,78 +196,43 @@ COMPUTED = {  # a and b after rows x and rewards, and the mean reward at x of th
 @pytest.mark.parametrize("name", COMPUTED)
 def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     """Its posterior is in closed form, and a bandit's draws know each reward at once."""
-    model, after, mean = COMPUTED[name]
+    prior, observe, mean, after = COMPUTED[name]
+    model = declared(observe, prior, mean)
     x, reward = rng.uniform(0.5, 2.0, (20, 1)), rng.integers(1, 5, 20).astype(float)
     reward = reward % 2 if name in ("losses", "complement") else reward
     found, (a, b) = bb.fit(model, x, reward), after(x[:, 0], reward)
-    beta = model in (trials, tries, losses, complement)
-    exact = stats.beta(a, b) if beta else stats.gamma(a, scale=1 / b)
+    exact = stats.beta(a, b) if prior is P else stats.gamma(a, scale=1 / b)
     assert found.engine == "conjugate"
     draws = found.draw(x[:2], 4000, np.random.default_rng(0))
     for j in (0, 1):
         v = exact.rvs(40_000, random_state=j)
-        assert stats.ks_2samp(draws[:, j], mean(v, x[j, 0])).pvalue > 1e-3
+        assert stats.ks_2samp(draws[:, j], mean(v, x[[j]])).pvalue > 1e-3
     made = bb.Bandit(2, model, bb.Thompson(), n_features=1, seed=0)
     made.update(x, [0] * 20, reward, np.ones(20))
     predicted = made.belief.predict(x[:3])
-    sd = mean(exact.rvs(40_000, random_state=2)[:, None], x[:3, 0]).std(axis=0)
+    sd = mean(exact.rvs(40_000, random_state=2)[:, None], x[:3]).std(axis=0)
     assert (abs(predicted.mean[:, 0] - found.mean(x[:3])) < 5 * sd / np.sqrt(400)).all()
 
 
 # ---- what is not conjugate ----------------------------------------------------------------------
 
 
-def declared(function, **priors):
-    """A declaration of `function(p, reward)` that returns the mean reward."""
-
-    def one(x, reward, p):
-        return function(p, reward)
-
-    return RewardModel(one, priors or {"p": P})
+def two_variables(p, r, x):
+    pm.Bernoulli("reward", p * pm.Beta("q", 1, 1), observed=r)
 
 
-def rewards(p, reward, of=pm.Bernoulli):
-    of("reward", p, observed=reward)
+def by_position(p, r, x):
+    pm.Bernoulli("reward", pt.switch(pt.arange(r.shape[0]) > 2, p, p / 2), observed=r)
 
 
-def observes(f):
-    def declare(p, reward):
-        rewards(f(p), reward)
-        return p
-
-    return declare
+def of_the_mean_weight(p, r, x):
+    mean = r.mean()
+    custom(lambda v, p: v * pt.log(p) / mean + (1 - v) * pt.log1p(-p))(p, r)
 
 
-def two_variables(p, reward):
-    rewards(p * pm.Beta("q", 1, 1), reward)
-    return p
-
-
-def by_position(p, reward):
-    pm.Bernoulli("reward", pt.switch(pt.arange(reward.shape[0]) > 2, p, p / 2), observed=reward)
-    return p
-
-
-def below_one(rate, reward):
+def below_one(v, p):
     """Rewards that have a likelihood where the rate is < 1."""
-    pm.CustomDist(
-        "reward", rate, observed=reward,
-        logp=lambda v, rate: pt.switch(pt.le(pt.log1p(-rate), 0), v * pt.log(rate), -np.inf),
-    )  # fmt: skip
-    return rate
-
-
-def of_the_mean_weight(p, reward):
-    mean = reward.mean()
-    pm.CustomDist(
-        "reward", p, logp=lambda v, p: v * pt.log(p) / mean + (1 - v) * pt.log1p(-p),
-        observed=reward,
-    )  # fmt: skip
-    return p
-
-
-def truncated():
-    return pm.Truncated("p", pm.Beta.dist(2, 3), lower=0.2)
+    return pt.switch(pt.le(pt.log1p(-p), 0), v * pt.log(p), -np.inf)
 
 
 def own_prior(make):
@@ -318,75 +240,56 @@ def own_prior(make):
 
     def one(x, reward):
         p = make()
-        rewards(p, reward)
+        pm.Bernoulli("reward", p, observed=reward)
         return p
 
     return RewardModel(one, {})
 
 
+def chance(f):
+    return declared(of(pm.Bernoulli, f))
+
+
+def prior(name, **parameters):
+    return bb.Prior(name, **parameters)
+
+
 NOT_AFFINE = r"'reward' ~ \w+: not affine in log p and log\(1 − p\)"
 REFUSED = {
-    "half of it": (declared(observes(lambda p: p / 2)), NOT_AFFINE),
-    "a power of it": (declared(observes(lambda p: p**2)), NOT_AFFINE),
-    "used twice": (
-        declared(observes(lambda p: p * (1 - p))), NOT_AFFINE
-    ),
-    "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
-    "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), "function gt of 'p'"),
-    "a band that is hidden": (
-        declared(observes(lambda p: p - 0.1 * ((p - 0.6) ** 2 < 1e-6))), "lt of"
-    ),
-    "rounded": (declared(observes(lambda p: pt.floor(10 * p) / 10)), "floor"),
-    "a step that is hidden": (declared(observes(lambda p: p - 0.1 * (p > 0.99))), "gt of"),
+    "half of it": (chance(lambda p: p / 2), NOT_AFFINE),
+    "clipped": (chance(lambda p: pt.clip(p, 0.1, 0.9)), "clip"),
+    "a switch": (chance(lambda p: pt.switch(p > 0.5, p, 0.5)), "function gt of 'p'"),
+    "a band that is hidden": (chance(lambda p: p - 0.1 * ((p - 0.6) ** 2 < 1e-6)), "lt of"),
+    "rounded": (chance(lambda p: pt.floor(10 * p) / 10), "floor"),
+    "a step that is hidden": (chance(lambda p: p - 0.1 * (p > 0.99)), "gt of"),
     "two variables": (declared(two_variables), "more than one variable"),
     "by the row's number": (declared(by_position), "rows together"),
     "by all rewards": (declared(of_the_mean_weight), "rows together"),
-    "Kumaraswamy": (
-        declared(observes(lambda p: p), p=bb.Prior("Kumaraswamy", a=2, b=2)), "'p' ~ K.*not affine"
-    ),
+    "Kumaraswamy": (declared(CHANCE, prior("Kumaraswamy", a=2, b=2)), "'p' ~ K.*not affine"),
     "Triangular": (
-        declared(observes(lambda p: p), p=bb.Prior("Triangular", lower=0, upper=1, c=0.5)),
+        declared(CHANCE, prior("Triangular", lower=0, upper=1, c=0.5)),
         "'p' ~ Triangular: function log of what may be 0, of 'p'",
     ),
-    "a part of (0, 1)": (
-        declared(observes(lambda p: p), p=bb.Prior("Uniform", lower=0.2, upper=0.8)), "support"
-    ),
-    "logit-normal": (
-        declared(observes(lambda p: p), p=bb.Prior("LogitNormal", mu=0, sigma=1)), "support"
-    ),
-    "truncated": (own_prior(truncated), "support"),
-    "a vector": (
-        own_prior(lambda: pm.Beta("p", 1, 1, shape=2)[0]), "not a scalar"
-    ),
+    "a part of (0, 1)": (declared(CHANCE, uniform(0.2, 0.8)), "support"),
+    "logit-normal": (declared(CHANCE, prior("LogitNormal", mu=0, sigma=1)), "support"),
+    "truncated": (own_prior(lambda: pm.Truncated("p", pm.Beta.dist(2, 3), lower=0.2)), "support"),
+    "a vector": (own_prior(lambda: pm.Beta("p", 1, 1, shape=2)[0]), "not a scalar"),
     "a normal variable": (
-        declared(lambda p, r: (pm.Normal("reward", p, 1, observed=r), p)[1]),
+        declared(lambda p, r, x: pm.Normal("reward", p, 1, observed=r)),
         NOT_AFFINE,
     ),
     "half-normal rate": (
-        declared(lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("HalfNormal", sigma=1)),
+        declared(COUNT, prior("HalfNormal", sigma=1)),
         "'p' ~ HalfNormal: not affine in log p and p",
     ),
-    "a log-normal rate": (
-        declared(
-            lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("LogNormal", mu=0, sigma=1)
-        ),
-        "'p' ~ LogNormal: not affine in log p and p",
-    ),
-    "a bounded rate": (
-        declared(
-            lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("Uniform", lower=0, upper=9)
-        ),
-        "support",
-    ),
-    "a rate of a beta": (declared(lambda p, r: (rewards(p, r, pm.Poisson), p)[1]), NOT_AFFINE),
-    "a squared rate": (
-        declared(lambda p, r: (rewards(p**2, r, pm.Poisson), p)[1], p=RATE), "not affine in log p"
-    ),
-    "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "function le of 'p'"),
+    "a bounded rate": (declared(COUNT, uniform(0, 9)), "support"),
+    "a rate of a beta": (declared(COUNT), NOT_AFFINE),
+    "a rate that log(1 − rate) bounds": (declared(custom(below_one), RATE), "function le of 'p'"),
     "a geometric probability of its mean": (
-        declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "eq of"
+        declared(lambda p, r, x: pm.Geometric("reward", 1 / (1 + p), observed=r + 1), RATE),
+        "eq of",
     ),
-}  # fmt: skip
+}
 
 
 # ---- what is not learned row by row --------------------------------------------------------------

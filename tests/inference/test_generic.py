@@ -111,6 +111,7 @@ SWEPT = {
     "lag": potential(lambda s, e: -0.2 * ((e[7:] - e[:-7]) ** 2).sum() / s),
     "powers": potential(lambda s, e: -(s**3) - 1 / s**1.5 + pt.log(s) - pt.log(s) ** 2),
     "sum of all": potential(lambda s, e: -(e.sum() ** 2) / s),
+    "a constant beside squares": potential(lambda s, e: -0.5 / s),
     "by arm": by_arm,
     "hierarchy": hierarchy,
     "users": users,

@@ -10,6 +10,7 @@ from tests.cases import few, in_gate, quick_but
 from tests.inference.declared import built, rows
 from tests.inference.test_closed_forms import matched
 from tests.inference.unknown_noise import (
+    IN_BATCH,
     PRIOR,
     REFUSED,
     D,
@@ -17,7 +18,6 @@ from tests.inference.unknown_noise import (
     arms,
     correlated,
     double_noise,
-    joint,
     non_centred,
     off_centre,
     powers,
@@ -55,7 +55,7 @@ KERNEL = {  # the exponent of the scale in the precision, and the noise at scale
     standard_deviation: (-2, 1),
     double_noise: (-1, 4),
 }
-NO_KERNEL = off_centre, correlated, non_centred, powers, arms, joint
+NO_KERNEL = off_centre, correlated, non_centred, powers, arms, *IN_BATCH
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     """N(mean reward, noise/weight) with a noise that is inverse gamma, under a ridge."""
     engine, _, _ = matched(declare)
     if declare not in KERNEL:
-        not_of_every_variance = declare in (powers, joint)
+        not_of_every_variance = declare in (powers, *IN_BATCH)
         assert (engine.noise_prior is None) == (not engine.streams) == not_of_every_variance
         return
     exponent, noise = KERNEL[declare]
@@ -84,7 +84,7 @@ def test_tiny_and_huge_rewards_keep_their_digits():
 
 
 LIKE_OTHERS = (
-    *("unscaled intercept", "unscaled centre", "half-cauchy", "exponential", "known noise"),
+    *("unscaled intercept", "known noise"),
     *("noise plus one", "two scales", "log-normal", "scaled by the variance"),
 )
 

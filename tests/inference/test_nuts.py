@@ -82,14 +82,6 @@ def test_an_interrupt_is_one(engine, settings):
         engine.sample(data(30), chains=2, seed=1, **settings)
 
 
-def test_the_warm_start_is_one_of_the_last_states():
-    states = np.arange(6.0).reshape(3, 2)
-    initial = nuts._one_of(states)
-    found = {tuple(initial(seed)) for seed in range(30)}
-    assert found == {tuple(state) for state in states}
-    np.testing.assert_array_equal(initial(5), initial(5))
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_nuts_takes_all_knobs(monkeypatch):
@@ -128,22 +120,6 @@ def test_the_no_u_turn_sampler_tells_arviz_of_itself():
     off = stats["lp"].values - expected
     np.testing.assert_allclose(off, off[0, 0], atol=1e-8)
     assert az.bfmi(tree) is not None
-
-
-@pytest.mark.slow
-def test_gibbs_and_nuts_agree_on_the_lasso():
-    x, reward, weight = declared.rows(25)
-    rows = {"x": x, "reward": reward, "weight": weight}
-    draws = {k: plan(declared.lasso, 3, engine=k).sample(rows, 4000, 4, seed=1)
-             for k in ("gibbs", "nuts")}  # fmt: skip
-    a, b = draws["gibbs"], draws["nuts"]
-    for statistic, factor in ((np.mean, 1.0), (np.std, 0.5)):
-        error = np.sqrt(
-            sum(factor * d.values["theta"].var(axis=(0, 1)) / d.diagnostics.ess["theta"]
-                for d in (a, b))
-        )  # fmt: skip
-        off = statistic(a.values["theta"], axis=(0, 1)) - statistic(b.values["theta"], axis=(0, 1))
-        assert (np.abs(off) < 4 * error).all()
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
+from tests.cases import few
 
 
 @pytest.mark.parametrize("op", [pt.add, pt.mul])
@@ -19,6 +20,7 @@ def test_sums_and_products_of_any_length(op, n):
     assert found == pytest.approx(numbers.sum() if op is pt.add else numbers.prod(), rel=1e-12)
 
 
+@few("auto")
 @pytest.mark.parametrize("engine", ["auto", "laplace"])
 def test_a_model_of_many_variables(engine):
     @bb.reward_model(sigma=0.5)

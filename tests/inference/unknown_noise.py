@@ -4,6 +4,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from tests.inference import linear
+
 D, K, N = 3, 4, 30
 PRIOR = 2.0, 1.5  # shape and scale of σ²
 RHO = 0.5 ** np.abs(np.subtract.outer(range(D), range(D)))
@@ -14,10 +16,36 @@ def observe(mu, variance, reward, weight):
     return mu
 
 
-def variance(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", 0, 2 * pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, sigma2, reward, weight)
+def scaled(name, theta, mean=lambda x, t: x @ t, prior=None, noise=lambda s2: s2):
+    """Rewards about `mean(x, θ)`, where `theta(σ²)` makes θ and `prior("sigma2")` σ²."""
+
+    def declare(x, reward, weight):
+        sigma2 = pm.InverseGamma("sigma2", *PRIOR) if prior is None else prior("sigma2")
+        return observe(mean(x, theta(sigma2)), noise(sigma2), reward, weight)
+
+    declare.__name__ = name
+    return declare
+
+
+def normal(mu=0.0, times=1.0, **shape):
+    """Coefficients whose scale is that of the noise."""
+    shape = shape or {"dims": "feature"}
+    return lambda s2: pm.Normal("theta", mu, times * pt.sqrt(s2), **shape)
+
+
+def about_a_centre(s2):
+    centre = pm.Normal("centre", 0, pt.sqrt(s2))
+    return pm.Normal("theta", centre, 0.5 * pt.sqrt(s2), dims="feature")
+
+
+variance = scaled("variance", normal(times=2))
+off_centre = scaled("off_centre", normal(np.arange(D)), lambda x, t: 1.0 + x @ t)
+non_centred = scaled("non_centred", about_a_centre)
+double_noise = scaled("double_noise", normal(), noise=lambda s2: 4 * s2)
+flat = scaled("flat", lambda s2: pm.Flat("theta", dims="feature"))
+correlated = scaled(
+    "correlated", lambda s2: pm.MvNormal("theta", np.zeros(D), cov=s2 * RHO, dims="feature")
+)
 
 
 def noise_after_coefficients(x, reward, weight):
@@ -53,37 +81,6 @@ def jeffreys(x, reward, weight):
     return observe(x @ theta, sigma**2, reward, weight)
 
 
-def off_centre(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", np.arange(D), pt.sqrt(sigma2), dims="feature")
-    return observe(1.0 + x @ theta, sigma2, reward, weight)
-
-
-def correlated(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.MvNormal("theta", np.zeros(D), cov=sigma2 * RHO, dims="feature")
-    return observe(x @ theta, sigma2, reward, weight)
-
-
-def non_centred(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    centre = pm.Normal("centre", 0, pt.sqrt(sigma2))
-    theta = pm.Normal("theta", centre, 0.5 * pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, sigma2, reward, weight)
-
-
-def double_noise(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, 4 * sigma2, reward, weight)
-
-
-def flat(x, reward, weight):
-    return observe(
-        x @ pm.Flat("theta", dims="feature"), pm.InverseGamma("sigma2", *PRIOR), reward, weight
-    )
-
-
 def powers(x, reward, weight):
     sigma2 = pm.InverseGamma("sigma2", *PRIOR)
     mu = x @ pm.Normal("theta", 0, 2 * pt.sqrt(sigma2), dims="feature")
@@ -113,61 +110,37 @@ def joint(x, reward, weight):
     return mu
 
 
-TEXTBOOK = [variance, precision, standard_deviation]  # one model, three declarations
-STREAMED = [
-    *(*TEXTBOOK, noise_after_coefficients, jeffreys, off_centre, correlated, non_centred),
-    *(double_noise, flat, powers, arms),
-]
+def beside(name, more):
+    """Rows that add `more`(r, m) to the squared residual, of the same precision."""
 
-
-def noise(distribution, *parameters, **settings):
-    """A declaration with another prior of the noise variance."""
-
-    def declare(x, reward, weight):
-        sigma2 = getattr(pm, distribution)("sigma2", *parameters, **settings)
-        theta = pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-        return observe(x @ theta, sigma2, reward, weight)
-
-    return declare
-
-
-def coefficients(distribution, *parameters, **settings):
-    """A declaration with a prior of the coefficients that is not scaled by the noise."""
+    def logp(r, m, v):
+        return -0.5 * ((r - m) ** 2 + more(r, m)) / v - 0.5 * pt.log(v)
 
     def declare(x, reward, weight):
         sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-        theta = getattr(pm, distribution)("theta", *parameters, dims="feature", **settings)
-        return observe(x @ theta, sigma2, reward, weight)
+        mu = x @ pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
+        pm.CustomDist("reward", mu, sigma2 / weight, logp=logp, observed=reward)
+        return mu
 
+    declare.__name__ = name
     return declare
 
 
-def intercept_unscaled(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-    return observe(pm.Normal("alpha", 0, 10) + x @ theta, sigma2, reward, weight)
-
-
-def scaled_wrongly(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    return observe(x @ pm.Normal("theta", 0, sigma2, dims="feature"), sigma2, reward, weight)
-
-
-def centre_unscaled(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", sigma2, pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, sigma2, reward, weight)
+IN_BATCH = [
+    joint,
+    beside("a_constant_beside", lambda r, m: 4.0),
+    beside("a_square_beside", lambda r, m: (r - 1 - m) ** 2),
+]
+STREAMED = [
+    *(variance, precision, standard_deviation),  # one model, three declarations
+    *(noise_after_coefficients, jeffreys, off_centre, correlated, non_centred),
+    *(double_noise, flat, powers, arms),
+]
 
 
 def known_noise(x, reward, weight):
     tau2 = pm.InverseGamma("tau2", *PRIOR)
     return observe(x @ pm.Normal("theta", 0, pt.sqrt(tau2), dims="feature"), 1.0, reward, weight)
-
-
-def noise_plus_one(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-    theta = pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, sigma2 + 1, reward, weight)
 
 
 def two_scales(x, reward, weight):
@@ -195,30 +168,46 @@ def mean_and_noise(x, reward, weight):
     return observe(x @ theta, sigma2, reward, weight) + sigma2
 
 
-def fixed(x, reward, weight):
-    return observe(x @ pm.Normal("theta", 0, 1, dims="feature"), 1.0, reward, weight)
+def coefficients(make):
+    """A declaration with these coefficients."""
+    return scaled("refused", make)
 
 
+def noise(family, *parameters):
+    """A declaration with another prior of the noise variance."""
+    return scaled("refused", normal(), prior=lambda name: family(name, *parameters))
+
+
+EACH = {"dims": "feature"}
 REFUSED = {
     "unscaled prior": (
-        coefficients("Normal", 0, 2),
+        coefficients(lambda s2: pm.Normal("theta", 0, 2, **EACH)),
         "'theta' ~ Normal: its precision is not scaled by the noise 'sigma2', so the posterior is "
         "only conditionally Gaussian",
     ),
-    "unscaled intercept": (intercept_unscaled, "'alpha' ~ Normal: its precision is not scaled"),
-    "scaled by the variance": (scaled_wrongly, "'theta' ~ Normal: its precision is not scaled"),
-    "unscaled centre": (centre_unscaled, "'theta' ~ Normal: its precision is not scaled"),
-    "laplace": (coefficients("Laplace", 0, 1), "non-polynomial function abs of 'theta'"),
-    "half-normal": (noise("HalfNormal", 1), "'sigma2' ~ HalfNormal: not inverse gamma"),
-    "half-cauchy": (noise("HalfCauchy", 1), "'sigma2' ~ HalfCauchy: not inverse gamma"),
-    "exponential": (noise("Exponential", 1), "'sigma2' ~ Exponential: not inverse gamma"),
-    "log-normal": (noise("LogNormal", 0, 1), "only conditionally Gaussian"),
-    "uniform": (noise("Uniform", 0, 10), "'sigma2' ~ Uniform: interval transform"),
+    "unscaled intercept": (
+        scaled("refused", normal(), lambda x, t: pm.Normal("alpha", 0, 10) + x @ t),
+        "'alpha' ~ Normal: its precision is not scaled",
+    ),
+    "scaled by the variance": (
+        coefficients(lambda s2: pm.Normal("theta", 0, s2, **EACH)),
+        "'theta' ~ Normal: its precision is not scaled",
+    ),
+    "laplace": (
+        coefficients(lambda s2: pm.Laplace("theta", 0, 1, **EACH)),
+        "non-polynomial function abs of 'theta'",
+    ),
+    "half-normal": (noise(pm.HalfNormal, 1), "'sigma2' ~ HalfNormal: not inverse gamma"),
+    "log-normal": (noise(pm.LogNormal, 0, 1), "only conditionally Gaussian"),
+    "uniform": (noise(pm.Uniform, 0, 10), "'sigma2' ~ Uniform: interval transform"),
     "known noise": (known_noise, "'reward' ~ Normal: its precision does not depend on 'tau2'"),
-    "noise plus one": (noise_plus_one, "'reward' ~ Normal: its precision is not scaled by"),
+    "noise plus one": (
+        scaled("refused", normal(), noise=lambda s2: s2 + 1),
+        "'reward' ~ Normal: its precision is not scaled by",
+    ),
     "two scales": (two_scales, "'sigma2' ~ InverseGamma and 'tau2' ~ InverseGamma are both"),
     "piecewise": (piecewise, "potential 'bound': non-polynomial function gt of 'sigma2'"),
     "of each feature": (of_each_feature, "'sigma2' ~ InverseGamma: not a scalar"),
     "mean and noise": (mean_and_noise, "'mean_reward': depends on 'sigma2'"),
-    "no scale": (fixed, "no positive variable that could be the noise scale"),
+    "no scale": (linear.ridge, "no positive variable that could be the noise scale"),
 }

@@ -6,17 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from scipy import stats
-from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
 from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
-from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
+from tests.kernels.test_conjugate import FAMILIES, below, probabilities
 from tests.kernels.test_rounds import choose_many, decisions, fits, record_of, row_of, stream_of
-
-FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 
 
 @njit
@@ -42,19 +39,6 @@ def first(a, b, family, seeds):
     for i in range(seeds.size):
         out[i], _ = draw(a, b, family, families.seeded(seeds[i]))
     return out
-
-
-def below(a, b, z, family):
-    """P(Z < z); where v underflows, by the first term of its series."""
-    if family == GAMMA:
-        tiny = np.exp(np.minimum(a * (z + np.log(b)) - gammaln(a + 1), 0.0))
-        return np.where(z + np.log(b) < -600, tiny, gammainc(a, b * np.exp(np.maximum(z, -700))))
-
-    def lower(a, b, z):
-        tiny = np.exp(np.minimum(a * z - np.log(a) - betaln(a, b), 0.0))
-        return np.where(z < -600, tiny, betainc(a, b, expit(z)))
-
-    return np.where(z < 0, lower(a, b, z), 1.0 - lower(b, a, -z))
 
 
 SHAPES = [
@@ -110,15 +94,6 @@ ARMS = [
 ]
 
 
-def alone(a, b, family):
-    """P(best) by the quadrature itself."""
-    shapes, out = np.empty((len(a), SHAPE)), np.empty(len(a))
-    for k in range(len(a)):
-        reshape(shapes[k], a[k], b[k], family)
-    best(shapes, np.ones(len(a), np.bool_), family, out)
-    return out
-
-
 def every(row, K):
     out = np.empty(K)
     for k in range(K):
@@ -130,8 +105,9 @@ def every(row, K):
 @pytest.mark.parametrize(("a", "b"), ARMS)
 def test_choices_are_as_frequent_as_their_probabilities(a, b, family, rng):
     K, row = len(a), row_of(np.full(len(a), 0.5), b, a, family)
-    np.testing.assert_array_equal(every(row, K), alone(a, b, family))
-    fits(decisions(row, K, family, 1.0, 20_000, rng), alone(a, b, family))
+    p = probabilities(a, b, family)
+    np.testing.assert_array_equal(every(row, K), p)
+    fits(decisions(row, K, family, 1.0, 20_000, rng), p)
 
 
 @FAMILIES
@@ -187,4 +163,7 @@ def test_the_standard_deviation_of_each_kind():
             )
         assert predictions.deviation(kind, 0.0, 0.0) == 0.0
     assert predictions.deviation(row_layout.TABULATED, 5.0, 0.3) == 5.0
-    assert predictions.deviation(THOMPSON, 5.0, 4.0) == predictions.spread(5.0, 4.0)
+    student = stats.t(5, 0, 2).std()
+    for df, sd in ((np.inf, 2.0), (5.0, student), (2.0, np.inf)):
+        assert predictions.deviation(THOMPSON, 2.0, df) == pytest.approx(sd, rel=1e-12)
+    assert predictions.deviation(THOMPSON, 0.0, 1.0) == 0.0

@@ -318,15 +318,3 @@ def test_ends_whatever_it_is_given():
             for df in (INF, 0.01, 0.3, math.nan):
                 by_panels(mean, scale, df)
     by_panels([-INF] * 3, [0] * 3)
-
-
-@pytest.mark.parametrize(
-    ("mean", "scale", "expected"),
-    [
-        ((0.2, 0, -0.1), (0.3, 0.5, 0.05), (0.58279770, 0.34742043, 0.06978187)),
-        ((2, 1, 0), (0.01, 0.4, 3), (0.74285474, 0.00473481, 0.25241045)),
-    ],
-)
-def test_the_values_of_the_methods(mean, scale, expected):
-    np.testing.assert_allclose(probabilities(mean, scale), expected, rtol=0, atol=6e-9)
-    np.testing.assert_allclose(by_panels(mean, scale), expected, rtol=0, atol=6e-9)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit import predictions
 from bayesbandit.kernels import propensities, rounds, selection
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.kernels.row_layout import DRAWN, EPSILON_GREEDY, THOMPSON, UCB, row_type, row_width
@@ -72,13 +71,6 @@ def test_draws_are_normal_or_student(df, rng):
     belief = stats.norm(2.0, 0.5) if df == INF else stats.t(df, 2.0, 0.5)
     assert stats.kstest(draws, belief.cdf).pvalue > 0.01
     assert stream[0] == (20_000 if df == INF else 40_000)  # one normal, or two for Bailey's method
-
-
-def test_spread_is_the_standard_deviation():
-    assert predictions.spread(2.0, INF) == 2.0
-    np.testing.assert_allclose(predictions.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
-    assert predictions.spread(2.0, 2.0) == INF
-    assert predictions.spread(0.0, 1.0) == 0.0
 
 
 ROWS = [

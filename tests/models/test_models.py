@@ -232,16 +232,6 @@ def test_another_prior_of_the_intercept_is_taken():
 # ---- what some of them say ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_bayesian_lasso_takes_a_prior_on_lambda2(rng):
-    prior = bb.Prior("Gamma", alpha=1, beta=1.78)
-    model = bb.load_model("bayesian_lasso").with_priors(lambda2=prior)
-    built = model.build(*rows(rng)[:3])
-    names = [v.name for v in built.free_RVs]
-    assert names == ["lambda2", "sigma2", "intercept", "tau2", "theta"]
-    assert np.isfinite(log_density(built)(built.initial_point()))
-
-
 def test_horseshoe_scales_are_half_cauchy(rng):
     """sqrt(λ²) has the quartiles tan(π/8), 1 and tan(3π/8); standard errors below .012."""
     built = bb.load_model("horseshoe").build(*rows(rng)[:2])
@@ -358,7 +348,7 @@ def test_the_mean_of_a_censored_time_is_its_limit_where_times_are_long():
 
 
 @few("hierarchical")
-@in_gate(len(FILES))
+@in_gate(9)
 def test_fit_uses_the_engine_that_explain_names_or_says_why_not(model, rng):
     x, reward, _, arm = rows(rng, 30)
     arms = {"arm": arm, "n_arms": K} if model.takes_arm else {}
