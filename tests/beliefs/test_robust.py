@@ -20,25 +20,23 @@ def played(bandit, n, seed, noise=1.0):
     return bandit
 
 
+@pytest.mark.slow  # to load statsmodels
 @pytest.mark.parametrize(
     "balance", [bb.Unweighted(), bb.InversePropensity(), bb.InversePropensity(normalize=True)]
 )
 @pytest.mark.parametrize("intercept", [True, "unpenalised", False])
 def test_is_the_covariance_of_weighted_least_squares(balance, intercept):
+    api = pytest.importorskip("statsmodels.api")
     model = bb.Ridge(ridge=1e-9, intercept=intercept, variance="nig")
     bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=D, seed=0)
     played(bandit, 200, 1)
     robust, log = bandit.posterior("a").robust(), bandit.history
     mine = log.arm == "a"
     z = np.column_stack([log.x, np.ones(len(log.x))])[mine, : D + bool(intercept)]
-    weighted = log.weight[mine, None] * z
-    inverse = np.linalg.inv(z.T @ weighted)
-    expected = inverse @ (weighted.T @ log.reward[mine])
-    scores = weighted * (log.reward[mine] - z @ expected)[:, None]
+    fit = api.WLS(log.reward[mine], z, log.weight[mine]).fit(cov_type="HC0")
     mean, covariance = robust.coefficients["theta"]
-    np.testing.assert_allclose(mean, expected, rtol=1e-6)
-    sandwich = inverse @ scores.T @ scores @ inverse  # HC0
-    np.testing.assert_allclose(covariance, sandwich, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(mean, fit.params, rtol=1e-6)
+    np.testing.assert_allclose(covariance, fit.cov_params(), rtol=1e-6, atol=1e-9)
     assert robust.engine == "sandwich"
     np.testing.assert_allclose(robust.sd(POINTS), bandit.posterior("a").robust().sd(POINTS))
 

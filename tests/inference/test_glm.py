@@ -211,13 +211,23 @@ UNLIKE = {
     "a mean of the same at 0 and 1": refused(mean=lambda p, eta, x: math_.sigmoid(eta**3)),
     "clipped": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 0.01, 0.99))),
     "mixed with chance": refused(likelihood=observed(lambda p, eta, x: 0.05 + 0.9 * p)),
+    "tempered": refused(likelihood=observed(lambda p, eta, x: math_.sigmoid(0.5 * eta))),
     "flipped": refused(likelihood=observed(lambda p, eta, x: 1 - p)),
+    "another predictor": refused(
+        likelihood=observed(lambda p, eta, x: math_.sigmoid(eta + 0.1 * x[:, 0] * eta))
+    ),
+    "switched": refused(likelihood=observed(lambda p, eta, x: math_.switch(eta > 4, 0.99, p))),
     "rows in pairs": refused(
         likelihood=observed(lambda p, eta, x: math_.sigmoid(math_.concatenate([eta[1:], eta[:1]])))
     ),
     "a potential of p": refused(more=potential(lambda p, *_: math_.log(p).sum())),
     "a wall": refused(
         more=potential(lambda p, eta, x, r, w, theta: math_.switch(theta[0] > 0, 0.0, -np.inf))
+    ),
+    "weights squared": refused(
+        likelihood=lambda p, eta, x, reward, weight: pm.Potential(
+            "l", weight**2 * pm.logp(pm.Bernoulli.dist(p), reward)
+        )
     ),
     "flat prior": refused(theta=bb.Prior("Flat", dims="feature")),
     "truncated prior": refused(
@@ -287,6 +297,20 @@ def world(kind, n, d, rng):
         NEGATIVE_BINOMIAL: lambda: rng.negative_binomial(2.5, 2.5 / (2.5 + np.exp(0.4 * eta))),
     }[kind]().astype(float)
     return x, reward
+
+
+@pytest.mark.slow
+def test_the_mode_is_that_of_scikit_learn(rng):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    x, reward = world(BINOMIAL, 300, 5, rng)
+    weight = rng.uniform(0.2, 3.0, 300)
+    glm = regression(template(bb.load_model("logistic").with_priors(intercept=0), 5, None), "gibbs")
+    theirs = linear_model.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    theirs.fit(x, reward, sample_weight=weight)
+    data = glm.block.data(x, reward, weight)
+    m, R = glm.whitening
+    phi = mode(glm.family, x @ R, x @ m, reward, glm.weights(data))
+    np.testing.assert_allclose(m + R @ phi, theirs.coef_[0], rtol=1e-6)
 
 
 @pytest.mark.slow
