@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-import bayesbandit as bb
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
@@ -31,11 +30,6 @@ def learned(n=60, seed=2, **settings):
     reward = np.where(arm == 0, x[:, 0], -x[:, 1]) + 0.1 * rng.normal(size=n)
     belief.update(x, arm, reward, rng.uniform(0.5, 3.0, size=n))
     return belief, x, arm, reward
-
-
-def bytes_of(belief):
-    """All that is known, rounds included."""
-    return {k: (v.shape, v.tobytes()) for k, v in belief.state().items()}
 
 
 # ---- one tree, and the bags, in NumPy ------------------------------------------------------------
@@ -217,23 +211,6 @@ def test_units_change_nothing():
     np.testing.assert_allclose(found[2], found[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("refit_every", [7, 0.3])
-def test_rounds_one_by_one_or_together(refit_every):
-    """The last forest is the same, bit for bit, and so are contexts asked one by one."""
-    together, x, arm, reward = learned(61, refit_every=refit_every)
-    weight = together.rounds.of()["weight"]
-    apart = Forest(**FEW, refit_every=refit_every).belief(2, 3, seed=np.random.SeedSequence(4))
-    for i in range(61):
-        one = slice(i, i + 1)
-        apart.update(x[one], arm[one], reward[one], weight[one])
-    assert bytes_of(together) == bytes_of(apart)
-    whole = moments_of(together, x)
-    single = np.concatenate(
-        [np.stack(moments_of(together, x[i : i + 1])) for i in range(61)], axis=1
-    )
-    np.testing.assert_array_equal(np.stack(whole), single)
-
-
 def test_forests_wait_for_growth():
     belief, x, arm, reward = learned(60, refit_every=10, least=10)
     assert belief.fitted.tolist() == [30.0, 30.0]
@@ -251,15 +228,6 @@ def test_forests_wait_for_growth():
     with pytest.raises(ValueError, match="not proper before there are more rewards"):
         fresh.predict(x).draw(5, np.random.default_rng(0))
     assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
-
-
-def test_no_features_are_needed():
-    bandit = bb.ForestTS(2, 0, **FEW)
-    for _ in range(40):
-        decision = bandit.choose()
-        bandit.observe(decision, float(decision.arm))
-    mean = bandit.choose().mean
-    np.testing.assert_allclose(mean, [0.0, 1.0])
 
 
 def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
@@ -304,6 +272,3 @@ def test_weights_that_change_grow_a_forest_anew():
     assert not np.array_equal(after[:, 0], before[:, 0])
     np.testing.assert_array_equal(after[:, 1], before[:, 1])
     assert belief.fitted[0] == 30
-
-
-# ---- the door ------------------------------------------------------------------------------------
