@@ -70,8 +70,11 @@ def test_it_is_the_listing(alpha):
 
 def test_all_levels_together_are_ridge_regression(rng):
     x, _, reward = world(80)
-    belief = SuperUCB(horizon=100).belief(3, 2)
-    arm, w = rng.integers(3, size=80), rng.random(80) + 0.5
+    belief, arm, w = (
+        SuperUCB(horizon=100).belief(3, 2),
+        rng.integers(3, size=80),
+        rng.random(80) + 0.5,
+    )
     belief.update(x, arm, reward[np.arange(80), arm], w)
     learned = belief.level >= 0
     for k in range(3):
@@ -100,6 +103,19 @@ def test_the_alpha_of_theorem_1():
     assert SuperUCB(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
     with pytest.raises(ValueError, match="delta"):
         ucb_alpha(10, 2, 0.0)
+
+
+def test_rounds_one_by_one_or_together():
+    """Where weights are known for good, the levels are the same."""
+    x, reward, *_ = world(80)
+    arm, apart, together = np.arange(80) % 3, bb.SuperLinUCB(3, 2), bb.SuperLinUCB(3, 2)
+    earned = reward[np.arange(80), arm]
+    together.update(x, arm, earned)
+    for i in range(80):
+        apart.update(x[[i]], arm[[i]], earned[[i]])
+    np.testing.assert_array_equal(together.belief.level, apart.belief.level)
+    for mine, other in zip(together.belief.levels, apart.belief.levels, strict=True):
+        np.testing.assert_array_equal(mine.arms, other.arms)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])
