@@ -14,7 +14,7 @@ from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests import declarations as declared
-from tests.cases import few
+from tests.cases import all_quick, quick_but
 
 CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
 IRIS, NORMALISED = bb.environments.bundled("iris"), bb.InversePropensity(normalize=True)
@@ -225,8 +225,8 @@ REFUSED = {  # what is made, and settings with words of the refusal
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@few("Ridge", "Linear", "Bandit", "Thompson", "Forest", "BLTS", "Experiment")
+@pytest.mark.parametrize("name", quick_but(("declared", "balanced", "forgetting"), REFUSED))
+@all_quick()
 def test_settings_that_are_refused(name):
     make, settings = REFUSED[name]
     for given, match in settings:

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.cli.bandits import BANDITS
-from tests.cases import few, in_gate, long_but, quick_but
+from tests.cases import all_quick, few, in_gate, long_but, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
@@ -140,6 +140,7 @@ NO_PLAYERS = {
 }
 
 
+@all_quick()
 @pytest.mark.parametrize("match", NO_PLAYERS)
 def test_what_is_no_player_is_named(match):
     made = bb.Experiment([WINE], {"odd": NO_PLAYERS[match]}, 5, 1, points=6)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from tests.cases import all_quick
 from tests.nouns.stage import bandit, world
 
 POLICIES = [bb.Thompson(), bb.UCB(), bb.TopTwo()]
@@ -118,6 +119,7 @@ WRONG = {  # a model, and words of the error
 CASES = [*product([*MOMENTS, *VALUES], POLICIES), *((name, POLICIES[0]) for name in BEST)]
 
 
+@all_quick()
 @pytest.mark.parametrize(("case", "policy"), CASES, ids=str)
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_a_wrong_answer_is_named_and_changes_nothing(case, policy):

@@ -6,6 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.ope import Log, read_log
+from tests.cases import all_quick
 
 
 def table(n=200, seed=0, arms=("a", "b", "c")):
@@ -81,6 +82,7 @@ BAD = {
 }
 
 
+@all_quick()
 @pytest.mark.parametrize("said", BAD)
 def test_a_bad_column_is_a_sentence(said, tmp_path):
     path = write(table().assign(**BAD[said]), tmp_path, "csv")
