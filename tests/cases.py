@@ -22,6 +22,11 @@ def few(*cases: str) -> pytest.MarkDecorator:
     return pytest.mark.few(*cases)
 
 
+def all_quick() -> pytest.MarkDecorator:
+    """Above a test of many cheap cases: all are quick that are not marked slow."""
+    return pytest.mark.few("[")
+
+
 def in_gate(n: int) -> pytest.MarkDecorator:
     """Above a test of many cases: of those that are slow the gate runs n, spread evenly; the others
     are long."""

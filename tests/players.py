@@ -1,4 +1,4 @@
-"""Bandits of every kind, ways to play them, and everything there is to know about one."""
+"""The presets, ways to play bandits, and everything there is to know about one."""
 
 import pickle
 from functools import partial
@@ -8,19 +8,6 @@ import numpy as np
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
 
-
-def _balanced(**settings):
-    def make(arms, n_features, seed=0):
-        balance = bb.InversePropensity(**settings)
-        return bb.Bandit(arms, bb.Ridge(), bb.Thompson(), balance, n_features=n_features, seed=seed)
-
-    return make
-
-
-def _decaying(t):
-    return 2.0 / np.sqrt(t)
-
-
 PRESETS = {
     "LinTS": bb.LinTS,
     "LinUCB": bb.LinUCB,
@@ -28,28 +15,6 @@ PRESETS = {
     "BLUCB": bb.BLUCB,
     "LinGreedy": bb.LinGreedy,
     "BLTS pooled": partial(bb.BLTS, propensity="pooled"),
-}
-SETTINGS = {
-    "ε-greedy": partial(bb.LinGreedy, epsilon=0.3),
-    "cv": partial(bb.LinTS, ridge="cv", grid=(0.1, 1.0, 10.0)),
-    "balanced cv": partial(bb.BLTS, ridge="cv", normalize=True, folds=3),
-    "cv on a schedule": partial(bb.LinUCB, ridge="cv", refit_every=0.05),
-    "rss": partial(bb.LinTS, variance="rss"),
-    "nig": partial(bb.BLTS, variance="nig", prior=(0.5, 0.2)),
-    "nig UCB": partial(bb.LinUCB, variance="nig"),
-    "known noise": partial(bb.LinTS, variance=0.25, history=5),
-    "normalised": partial(bb.BLTS, normalize=True, clip=0.02),
-    "unpenalised": partial(bb.LinTS, intercept="unpenalised"),
-    "no intercept": partial(bb.BLUCB, intercept=False, propensity="decision"),
-    "no history": partial(bb.BLTS, history=0),
-    "pooled, every row": _balanced(propensity="pooled", refit_every=1, snapshots=5),
-}
-STATEFUL = {**PRESETS, **SETTINGS}
-ALL = {
-    **STATEFUL,
-    "α of t": partial(bb.LinTS, alpha=_decaying),
-    "ε of t": partial(bb.LinGreedy, epsilon=lambda t: 1.0 / t),
-    "pooled, α of t": partial(bb.BLTS, alpha=_decaying, propensity="pooled"),
 }
 
 

@@ -14,7 +14,9 @@ from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.plugins import module_of
 
 HIDDEN = {
-    "a function": "def pick(): return {v}",
+    "a function": 'def p(): return len({{"one", "or", "another"}}) + {v}\ndef pick(): return p()',
+    "a constant": "V = {v}\ndef pick(): return V",
+    "a class": "class P:\n    v = {v}\ndef pick(): return P().v",
     "a compiled function": "@njit\ndef p(): return {v}\ndef pick(): return p()",
     "a metaclass": (
         "class M(type):\n    def a(cls): return {v}\nclass Q(metaclass=M): pass\n"

@@ -1,8 +1,6 @@
 """The order of the floors: imports run only downward, and private names stay at home."""
 
 import ast
-import warnings
-from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -160,13 +158,3 @@ def test_private_names_stay_at_home():
                 private = node.attr.startswith("_") and not node.attr.startswith("__")
                 named = f"{where}: {node.value.id}.{node.attr}"
                 assert not (private and node.value.id in taken), named
-
-
-def test_files_and_rooms_stay_readable():
-    """Warn of files of more than 300 lines and folders of more than 12 files. One idea in two files
-    is worse than either."""
-    long = [NAMES[path] for path in FILES if len(path.read_text().splitlines()) > 300]
-    rooms = Counter(str(path.parent.relative_to(PACKAGE)) for path in FILES)
-    crowded = [room for room, count in rooms.items() if count > 12]
-    if long or crowded:
-        warnings.warn(f"more than 300 lines: {long}; more than 12 files: {crowded}", stacklevel=1)

@@ -10,9 +10,6 @@ import bayesbandit as bb
 from tests import oracle
 from tests.cases import few, moments_of
 
-POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
-
-
 VARIANCES = ["rss/n", "nig", 0.3]
 
 
@@ -71,21 +68,6 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
-@few("[Greedy()-nig]")
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_probabilities_are_those_of_the_quadrature(policy, variance):
-    belief, x = believed(variance)
-    p = policy.probabilities(belief.predict(x))
-    found = belief.predict(x)
-    mean, scale, df = found.mean, found.scale, found.degrees
-    for row in range(len(x)):
-        expected = oracle.policy_probabilities(
-            type(policy).__name__, policy.param(1), mean[row], scale[row], df[row]
-        )
-        np.testing.assert_allclose(p[row], expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_ucb_takes_the_greatest_bound(variance):
     """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
@@ -118,12 +100,8 @@ def test_the_number_may_follow_the_round():
     ucb = bb.UCB(lambda t: 1.0 / t)
     assert [ucb.param(t) for t in (1, 2, 4)] == [1.0, 0.5, 0.25]
     at = np.arange(1, 6)
-    for policy in (
-        ucb,
-        bb.Thompson(ucb.alpha),
-        bb.EpsilonGreedy(ucb.alpha),
-        bb.Boltzmann(ucb.alpha),
-    ):
+    others = (kind(ucb.alpha) for kind in (bb.Thompson, bb.EpsilonGreedy, bb.Boltzmann))
+    for policy in (ucb, *others):
         apart = [policy.probabilities(belief.predict(x[[i]]), int(t))[0] for i, t in enumerate(at)]
         np.testing.assert_allclose(policy.probabilities(belief.predict(x), at), apart, atol=1e-12)
     thompson = bb.Thompson(lambda t: 1.0 / t).probabilities(belief.predict(x), 4)

@@ -107,23 +107,6 @@ def test_other_settings_and_other_versions_have_another_key(monkeypatch):
     assert len(keys | {key(seed=0)}) == 5
 
 
-@pytest.mark.parametrize("odd", ["?", "1,234"])
-def test_a_column_of_numbers_with_a_word_is_named(odd, tmp_path):
-    values = [f'"{odd}"' if i == 16 else str(i * 1.5) for i in range(60)]
-    lines = "\n".join(f"{v},{'ab'[i % 2]}" for i, v in enumerate(values))
-    path = tmp_path / "d.csv"
-    path.write_text(f"size,label\n{lines}\n")
-    with pytest.raises(ValueError, match="'size': all of its values differ"):
-        bb.environments.from_csv(path, "label")
-
-
-def test_two_columns_of_one_name_are_named(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text("x,label,label\n" + "1,a,a\n2,b,b\n" * 9)
-    with pytest.raises(ValueError, match="columns of one name: label"):
-        bb.environments.from_csv(path, "label")
-
-
 def test_a_failed_run_goes_on_where_it_stopped(tmp_path):
     lame = tmp_path / "lame"
     begun = []

@@ -14,7 +14,20 @@ from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests import declarations as declared
-from tests.cases import few
+from tests.cases import all_quick, quick_but
+
+CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
+IRIS, NORMALISED = bb.environments.bundled("iris"), bb.InversePropensity(normalize=True)
+
+
+def of(model, **settings):
+    """A bandit of a declared model."""
+    return declared.bandit(3, model, bb.Thompson(), n_features=3, **settings)
+
+
+def experiment(**settings):
+    return bb.Experiment(**{"environments": [IRIS], "bandits": [bb.LinTS]} | settings)
+
 
 COUNT, WHOLE = "must be a finite number ≥ 0", "needs a prior of all coefficients"
 REFUSED = {  # what is made, and settings with words of the refusal
@@ -29,11 +42,68 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"n_features": 2, "seed": -1}, "seed must be an integer ≥ 0; got -1"),
         ({"n_features": 2, "seed": True}, "seed must be an integer ≥ 0; got True"),
         ({"n_features": 2, "history": -1}, "history must be an integer ≥ 0"),
+        ({"sed": 3}, r"^LinTS has no setting 'sed'; did you mean 'seed'\?"),
+        ({"floor": 0.1}, "^LinTS has no setting 'floor'; it is now 'min_variance'; .*min_probab"),
+    ]),
+    "ForestTS": (partial(bb.ForestTS, 2, 1), [
+        ({"sed": 3}, r"^ForestTS has no setting 'sed'; did you mean 'seed'\?"),
+        ({"floor": 0.1}, "^ForestTS has no .*; it is now 'variance_floor'; .*min_probability"),
+    ]),
+    "BLTS": (partial(bb.BLTS, 3, 3), [
+        ({"propensity": "estimated", "half_life": 5.0}, "weights past rounds again"),
+        ({"propensity": "pooled", "drift": 0.1}, "weights past rounds again"),
+        ({"normalize": True, "drift": 0.1}, "weights as they are"),
+        ({"normalize": True, "half_life": 5.0}, "weights as they are"),
+        ({"normalize": True, "half_life": "auto"}, "weights as they are"),
+    ]),
+    "PolicyTreeTS": (partial(bb.PolicyTreeTS, 2, 1), [
+        ({"base": bb.Ridge(drift=0.1)}, "a tree does not forget"),
     ]),
     "Bandit": (partial(bb.Bandit, 2, n_features=1), [
         ({"model": "ridge", "policy": bb.UCB()}, "a reward model"),
         ({"model": bb.Ridge(), "policy": "ucb"}, "policy must be"),
         ({"model": bb.Ridge(), "policy": bb.UCB(), "balance": "w"}, "balance must be"),
+        ({"model": PolicyTree(), "policy": bb.UCB(), "balance": NORMALISED}, "not of mean 1"),
+    ]),
+    "Bandit of a declaration": (partial(bb.Bandit, 2, declared.lasso, bb.Thompson()), [
+        ({"draws": 10}, r"a setting of the model: bb\.Sampled\(model, draws=10\)"),
+        ({"engine": "nuts"}, r"a setting of the model: bb\.Declared\(model, engine='nuts'\)"),
+        ({"floor": 0.1}, "a bandit has no setting 'floor'"),
+    ]),
+    "balanced": (of, [
+        ({"model": declared.binary, "balance": bb.InversePropensity()},
+         "binary does not take `weight`: it cannot be"),
+        ({"model": declared.noncentred, "balance": bb.InversePropensity(propensity="pooled")},
+         "noncentred: pooled propensities need snapshots.*'decision' or 'estimated'"),
+        ({"model": declared.lasso, "balance": bb.InversePropensity(propensity="pooled")},
+         "lasso: pooled propensities"),
+    ]),
+    "forgetting": (of, [
+        ({"model": declared.known, "half_life": "7d"}, "half_life must be a finite number > 0"),
+        ({"model": declared.known, "half_life": "auto", "clock": "time"}, "chooses among rounds"),
+        ({"model": declared.known, "drift": 0.1, "balance": NORMALISED}, "weights as they are"),
+        ({"model": declared.lasso, "half_life": "auto"}, "lasso is known by posterior draws"),
+        ({"model": declared.lasso, "half_life": 9.0}, "forget: got half_life=.*latest rounds"),
+        ({"model": declared.binary, "half_life": 9.0}, "forget: got half_life=.*bb.Laplace"),
+        ({"model": declared.binary, "engine": "laplace", "half_life": "auto"}, "by Laplace's app"),
+        ({"model": declared.binary, "engine": "laplace", "drift": 0.1}, "a number of rounds"),
+        ({"model": SALES, "drift": 0.1}, "drift=0.1 needs .* or gamma posterior"),
+        ({"model": CLICKS, "half_life": 9.0, "balance": NORMALISED}, "rescaled|be balanced"),
+    ]),
+    "Declared": (bb.Declared, [({"declared": bb.Ridge()}, r"Declared is of a decl.*; got Ridge")]),
+    "Sampled": (bb.Sampled, [({"declared": bb.Ridge()}, r"Sampled is of a decl.*; got Ridge")]),
+    "Laplace": (bb.Laplace, [({"declared": bb.Ridge()}, r"Laplace is of a decl.*; got Ridge")]),
+    "Experiment": (experiment, [
+        ({"environments": []}, "environments; got none"), ({"bandits": {}}, "bandits; got none"),
+        ({"environments": [IRIS, IRIS]}, "different names"),
+        ({"bandits": [bb.LinTS, bb.LinTS]}, "different names"),
+        ({"bandits": {"a": bb.LinTS, 1: bb.LinTS}}, "names of bandits must be texts; got 1"),
+        ({"bandits": [lambda arms, d, seed: None]}, "a name"),
+        ({"bandits": {"mine": "LinTS"}}, "'mine' must be a function .* as bb.LinTS; got 'LinTS'"),
+        ({"bandits": {"mine": bb.LinTS(2, 1)}}, "'mine' must be a function .*; got Bandit"),
+        ({"replications": 0}, "replications must be an integer ≥ 1; got 0"),
+        ({"horizon": -1}, "horizon must be an integer ≥ 1; got -1"),
+        ({"seed": "x"}, "seed must be an integer"),
     ]),
     "Ridge": (bb.Ridge, [
         ({"ridge": 0}, "ridge must be a finite number > 0"), ({"ridge": "loo"}, "one of 'cv'; got"),
@@ -149,13 +219,14 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),
         ({"cuts": 0}, "cuts"), ({"least": 0}, "least"), ({"refit_every": 0.0}, "refit_every"),
         ({"prior_rows": -1.0}, "prior_rows"), ({"prior_rows": np.nan}, "prior_rows"),
-        ({"balanced": 1}, "balanced"),
+        ({"balanced": 1}, "balanced"), ({"base": "ridge"}, "base must be Ridge"),
+        ({"base": bb.Bootstrap("ridge")}, "base must be Ridge"),
     ]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-@few("Ridge", "Linear", "Bandit", "Thompson", "Forest")
+@pytest.mark.parametrize("name", quick_but(("declared", "balanced", "forgetting"), REFUSED))
+@all_quick()
 def test_settings_that_are_refused(name):
     make, settings = REFUSED[name]
     for given, match in settings:

@@ -205,8 +205,8 @@ def fork(folder, seed, name, times=6):
 SAVES = """
 import sys
 import numpy as np
-from tests.players import STATEFUL
-bandit = STATEFUL[sys.argv[2]](3, 2, seed=int(sys.argv[3]))
+from tests.bandit.kinds import KINDS
+bandit = KINDS[sys.argv[2]].make(3, 2, seed=int(sys.argv[3]))
 while True:
     bandit.observe(bandit.choose(np.ones((2, 2))), np.ones(2))
     bandit.save(sys.argv[1])

@@ -1,6 +1,6 @@
 """The registry: bandits of every kind for which the laws hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,14 +12,13 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.base import Declaring, Mergeable
+from bayesbandit.beliefs.base import Declaring
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.cases import moments_of
 from tests.nouns import RECIPE
-from tests.players import ALL, STATEFUL, _balanced, world
 
 D, ARMS = 3, ("a", "b", 3)
 NORMAL = bb.Prior("Normal", mu=0.5, sigma=1, dims="feature")
@@ -121,9 +120,18 @@ class Kind:
         return np.asarray(rng.normal(size=shape))
 
 
-def _ridge(name: str, **naive: Any) -> Kind:
-    rows = STATEFUL[name](ARMS, 2).model.prior_rows
-    return Kind(STATEFUL[name], naive={"rule": ("Thompson", 1.0), "prior_rows": rows, **naive})
+def _ridge(make: Callable[..., bb.Bandit], **naive: Any) -> Kind:
+    rows = make(ARMS, 2).model.prior_rows
+    return Kind(make, naive={"rule": ("Thompson", 1.0), "prior_rows": rows, **naive})
+
+
+def _every_row(**settings: Any) -> Any:
+    balance = bb.InversePropensity(refit_every=1, **settings)
+    return _made(bb.Ridge(), bb.Thompson(), balance)
+
+
+def _decaying(t: Any) -> Any:
+    return 2.0 / np.sqrt(t)
 
 
 def _made(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -> Any:
@@ -150,34 +158,48 @@ def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
 
 
 FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
+GRID = (0.1, 1.0, 10.0)
 CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
 IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
 ESTIMATED = {**POOLED, "balance": "estimated"}
-EACH_ROW = _balanced(propensity="estimated", refit_every=1)
 RIDGES = {
-    "LinTS": _ridge("LinTS"),
-    "LinUCB": _ridge("LinUCB", **UCB),
-    "LinGreedy": _ridge("LinGreedy", rule=("Greedy", 0.0)),
-    "ε-greedy": _ridge("ε-greedy", rule=("EpsilonGreedy", 0.3)),
-    "BLTS": _ridge("BLTS", **IPW),
-    "BLTS pooled": _ridge("BLTS pooled", **POOLED),
-    "BLUCB": _ridge("BLUCB", **UCB, **ESTIMATED),
-    "cv": _ridge("cv", grid=(0.1, 1.0, 10.0)),
-    "balanced cv": _ridge("balanced cv", grid="default", folds=3, normalize=True, **IPW),
-    "rss": _ridge("rss", variance="rss"),
-    "nig": _ridge("nig", variance="nig", prior=(0.5, 0.2), **IPW),
-    "nig UCB": _ridge("nig UCB", variance="nig", **UCB),
-    "known noise": _ridge("known noise", variance=0.25),
-    "normalised": _ridge("normalised", normalize=True, **IPW | {"clip": 0.02}),
-    "unpenalised": _ridge("unpenalised", intercept="unpenalised"),
-    "no intercept": _ridge("no intercept", intercept=False, **UCB, **IPW),
-    "no history": _ridge("no history", **IPW),
-    "pooled, every row": _ridge("pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}),
-    "estimated, every row": Kind(
-        EACH_ROW, naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1}
+    "LinTS": _ridge(bb.LinTS),
+    "LinUCB": _ridge(bb.LinUCB, **UCB),
+    "LinGreedy": _ridge(bb.LinGreedy, rule=("Greedy", 0.0)),
+    "ε-greedy": _ridge(partial(bb.LinGreedy, epsilon=0.3), rule=("EpsilonGreedy", 0.3)),
+    "BLTS": _ridge(bb.BLTS, **IPW),
+    "BLTS pooled": _ridge(partial(bb.BLTS, propensity="pooled"), **POOLED),
+    "BLUCB": _ridge(bb.BLUCB, **UCB, **ESTIMATED),
+    "cv": _ridge(partial(bb.LinTS, ridge="cv", grid=GRID), grid=GRID),
+    "balanced cv": _ridge(
+        partial(bb.BLTS, ridge="cv", normalize=True, folds=3),
+        grid="default", folds=3, normalize=True, **IPW,
     ),
-}
+    "rss": _ridge(partial(bb.LinTS, variance="rss"), variance="rss"),
+    "nig": _ridge(
+        partial(bb.BLTS, variance="nig", prior=(0.5, 0.2)),
+        variance="nig", prior=(0.5, 0.2), **IPW,
+    ),
+    "nig UCB": _ridge(partial(bb.LinUCB, variance="nig"), variance="nig", **UCB),
+    "known noise": _ridge(partial(bb.LinTS, variance=0.25, history=5), variance=0.25),
+    "normalised": _ridge(
+        partial(bb.BLTS, normalize=True, clip=0.02), normalize=True, **IPW | {"clip": 0.02}
+    ),
+    "unpenalised": _ridge(
+        partial(bb.LinTS, intercept="unpenalised"), intercept="unpenalised"
+    ),
+    "no intercept": _ridge(
+        partial(bb.BLUCB, intercept=False, propensity="decision"), intercept=False, **UCB, **IPW
+    ),
+    "no history": _ridge(partial(bb.BLTS, history=0), **IPW),
+    "pooled, every row": _ridge(
+        _every_row(propensity="pooled", snapshots=5), **POOLED | {"refresh": 1, "snapshots": 5}
+    ),
+    "estimated, every row": _ridge(
+        _every_row(propensity="estimated"), **ESTIMATED | {"refresh": 1}
+    ),
+}  # fmt: skip
 DECLARED = {
     "affine": _of("affine", exact=True),
     "affine, unknown noise": _of("affine, unknown noise", exact=True),
@@ -213,8 +235,8 @@ SHARED = {
         common={**ALONE, **IPW, "variance": "nig"},
     ),
     "shared, UCB": Kind(
-        _shared(bb.Ridge(ridge="cv", grid=(0.1, 1.0, 10.0)), policy=bb.UCB(), history=3),
-        common={**ALONE, "grid": (0.1, 1.0, 10.0)},
+        _shared(bb.Ridge(ridge="cv", grid=GRID), policy=bb.UCB(), history=3),
+        common={**ALONE, "grid": GRID},
     ),
     "shared, reweighed": Kind(_shared(bb.Ridge(), Loud())),
     "shared, affine": Kind(_shared(declared.noncentred)),
@@ -246,13 +268,15 @@ SYSTEMS = {
     "forest": Kind(partial(bb.ForestTS, trees=8, bag=2, least=4, history=None), most=4),
     "bootstrap": Kind(partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2)),
     "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
+    "tree, cv": Kind(partial(bb.PolicyTreeTS, least=5, base=bb.Ridge("cv"), balanced=True)),
     "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
     "levels": Kind(bb.SuperLinUCB),
 }
 OTHERS = {
-    "α of t": Kind(ALL["α of t"]),
-    "ε of t": Kind(ALL["ε of t"]),
-    "pooled, α of t": Kind(ALL["pooled, α of t"]),
+    "α of t": Kind(partial(bb.LinTS, alpha=_decaying)),
+    "ε of t": Kind(partial(bb.LinGreedy, epsilon=lambda t: 1.0 / t)),
+    "pooled, α of t": Kind(partial(bb.BLTS, alpha=_decaying, propensity="pooled")),
+    "cv on a schedule": Kind(partial(bb.LinUCB, ridge="cv", refit_every=0.05)),
     "a floor": Kind(partial(bb.LinTS, min_probability=0.1)),
     "residual": Kind(_made(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
     "kernel": Kind(_made(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
@@ -264,12 +288,23 @@ OTHERS = {
 KINDS = RIDGES | DECLARED | SHARED | FORGETTING | SYSTEMS | OTHERS
 
 
-def of_kinds(keep: Callable[[Kind], bool] = lambda kind: True, but: tuple[str, ...] = ()) -> Any:
-    """Every kind that a law holds for."""
+TIMELESS = [name for name in KINDS if name not in FORGETTING]
+NO_SUMS = {  # whose belief depends on the order of rounds, or on the calls that bring them
+    *("BLTS pooled", "BLUCB", "pooled, every row", "estimated, every row", "pooled, α of t"),
+    *("joint, estimated", "residual", "kernel", "a balance of yours", "shared, reweighed"),
+    *("by draws", "by Gibbs", "by Gibbs, balanced", "joint, by draws", "NUTS", "shared, by Gibbs"),
+    *("Laplace", "shared, Laplace", "fading, Laplace"),  # a mode is found now and then
+    *("half-lives", "walking", "walking, joint", "cv on a schedule", "a belief of yours"),
+    *SYSTEMS,
+}
+SUMS = [name for name in KINDS if name not in NO_SUMS]
+ONE_BY_ONE = [*SUMS, "forest", "bootstrap", "tree", "tree, cv", "mixture", "levels"]
+
+
+def of_kinds(names: Iterable[str] = KINDS) -> Any:
+    """The kinds that a law holds for."""
     marked = [
-        pytest.param(name, marks=[pytest.mark.slow] if kind.slow else [])
-        for name, kind in KINDS.items()
-        if name not in but and keep(kind)
+        pytest.param(name, marks=[pytest.mark.slow] if KINDS[name].slow else []) for name in names
     ]
     return pytest.mark.parametrize("name", marked)
 
@@ -301,56 +336,17 @@ def given_again(bandit: bb.Bandit) -> dict[str, Any]:
     return model | ({"policy": bandit.policy} if policy else {})
 
 
-def is_a_sum(bandit: bb.Bandit) -> bool:
-    """Whether a belief is sums over rounds, so that their order and their calls do not matter.
-
-    Not Laplace's approximation, whose mode is found now and then.
-    """
-    belief = getattr(bandit.belief, "common", bandit.belief)
-    memory = getattr(bandit.model, "half_life", None) == "auto" or getattr(bandit.spec, "drift", 0)
-    sums = isinstance(belief, Mergeable) and getattr(belief, "link", None) is None
-    return sums and bandit.reweighting is None and not memory
-
-
 # ---- declared models -----------------------------------------------------------------------------
 
 
-POLICIES = [bb.Thompson(0.7), bb.UCB(0.7), bb.Greedy(), bb.EpsilonGreedy(0.2)]
-
-
-def kinds(*quick):
-    """Every kind of declared model; those that are not named are slow."""
-    marked = [
-        pytest.param(k, marks=[pytest.mark.slow] if k not in quick else []) for k in DECLARATIONS
-    ]
-    return pytest.mark.parametrize("kind", marked)
-
-
-every = kinds("affine", "joint", "by Gibbs")
-
-
-def bandit_of(kind, policy=POLICIES[0], balance=None, arms=ARMS, **settings):
+def bandit_of(kind, balance=None, arms=ARMS, **settings):
     belief, model, own = DECLARATIONS[kind]
+    policy = bb.Thompson(0.7)
     settings = own | settings
     if belief is not SampledBelief:
         settings = {k: v for k, v in settings.items() if k not in declared.OF_DRAWS}
     bandit = declared.bandit(arms, model, policy, balance, n_features=D, **settings)
     assert type(bandit.belief) is belief
-    return bandit
-
-
-def trained(kind, *args, T=30, seed=7, **settings):
-    """A bandit that has learned from rounds that were logged elsewhere. Draws that can be weighted
-    are, by the last three rounds."""
-    x, reward = world(np.random.default_rng(seed), T)
-    bandit, k = bandit_of(kind, *args, **settings), np.arange(T) % 3
-    arm, reward, p = np.array(ARMS, dtype=object)[k], reward[np.arange(T), k], np.full(T, 0.5)
-    for part in (slice(T - 3), slice(T - 3, T)):
-        bandit.update(x[part], arm[part], reward[part], p[part])
-        if bandit.belief.predict_may_refit:
-            bandit.greedy(x[:1])
-    if kind == "by Gibbs" and "refit_below" not in settings:
-        assert bandit.belief.weights() is not None
     return bandit
 
 

@@ -54,11 +54,10 @@ def rounds(n, seed=0, arms=2):
     return x, arm, reward[np.arange(n), arm]
 
 
-def bandit_of(background=True, arms=2, model=declared.lasso, n=20, **settings):
+def bandit_of(background=True, arms=2, n=20):
     """A bandit whose draws know n rounds."""
-    settings = SETTINGS | settings
-    settings = settings | {"background": background}
-    bandit = declared.bandit(arms, model, bb.Thompson(), **settings)
+    settings = SETTINGS | {"background": background}
+    bandit = declared.bandit(arms, declared.lasso, bb.Thompson(), **settings)
     bandit.update(*rounds(n, arms=arms))
     bandit.greedy(probe())
     finish(bandit)
@@ -73,7 +72,7 @@ def surprise(bandit, n=40, seed=1):
 
 def finish(bandit):
     """Wait for the refits that run, and let the bandit take their draws."""
-    for chain in belief_of(bandit).clouds:
+    for chain in bandit.belief.clouds:
         for _ in range(6000):
             if not chain.refit.runs:
                 break
@@ -81,16 +80,12 @@ def finish(bandit):
     bandit.greedy(probe())
 
 
-def belief_of(bandit):
-    return getattr(bandit.belief, "common", bandit.belief)
-
-
 def runs(bandit):
-    return [chain.runs for chain in belief_of(bandit).clouds]
+    return [chain.runs for chain in bandit.belief.clouds]
 
 
 def refits(bandit):
-    return [chain.refit.runs for chain in belief_of(bandit).clouds]
+    return [chain.refit.runs for chain in bandit.belief.clouds]
 
 
 @pytest.mark.slow

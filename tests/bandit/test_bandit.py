@@ -140,10 +140,11 @@ def test_alpha_follows_the_round(rng):
     assert bandit.t == 33
 
 
-@pytest.mark.parametrize("preset", [bb.LinTS, bb.BLTS, bb.ILTCB])
-def test_without_features_no_context_is_needed(preset):
-    bandit = preset(["a", "b"], 0)
-    for _ in range(40):
+@few("LinTS", "BLTS")
+@pytest.mark.parametrize("name", ["LinTS", "BLTS", "ILTCB", "ForestTS", "PolicyTreeTS"])
+def test_without_features_no_context_is_needed(name):
+    bandit = getattr(bb, name)(["a", "b"], 0)
+    for _ in range(60):
         decision = bandit.choose()
         bandit.observe(decision, float(decision.arm == "b"))
     assert bandit.choose().probabilities[1] > 0.9

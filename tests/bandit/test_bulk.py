@@ -10,9 +10,6 @@ from tests.players import anatomy, world
 T, ARMS = 3300, ("a", "b", 7)
 
 
-PARTS = np.array_split(np.arange(T), 40)
-
-
 def log(seed=0):
     """Contexts, arms, rewards and propensities of rounds in which the last arm is rare."""
     rng = np.random.default_rng(seed)
@@ -22,12 +19,9 @@ def log(seed=0):
 
 
 def same(one, other):
-    np.testing.assert_allclose(
-        one.probabilities(np.eye(2)), other.probabilities(np.eye(2)), rtol=1e-9, atol=1e-12
-    )
-    assert (one.t, one.history.total, len(one.history)) == (
-        other.t, other.history.total, len(other.history),
-    )  # fmt: skip
+    probabilities = (bandit.probabilities(np.eye(2)) for bandit in (one, other))
+    np.testing.assert_allclose(*probabilities, rtol=1e-9, atol=1e-12)
+    assert (one.t, one.history.total) == (other.t, other.history.total)
     pd.testing.assert_frame_equal(one.history.to_frame(), other.history.to_frame())
 
 
@@ -38,7 +32,7 @@ def test_one_call_or_many(history, given):
     x, arm, reward, p = log()
     whole, parts = (preset(ARMS, 2, history=history) for _ in range(2))
     whole.update(x, arm, reward, p if given else None)
-    for part in PARTS:
+    for part in np.array_split(np.arange(T), 40):
         some = [arm[i] for i in part]
         parts.update(x[part], some, reward[part], p[part] if given else None)
     same(whole, parts)

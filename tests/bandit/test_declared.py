@@ -7,12 +7,7 @@ from pytensor.compile.maker import FunctionMaker
 import bayesbandit as bb
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
-from tests.bandit.kinds import (
-    D,
-    agree,
-    bandit_of,
-    probe,
-)
+from tests.bandit.kinds import D, agree, bandit_of, probe
 from tests.cases import few
 from tests.inference import linear
 from tests.players import world

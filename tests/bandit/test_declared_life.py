@@ -1,54 +1,17 @@
-"""A declared bandit's life: how it is made, saved and copied, its arms, history and posteriors."""
+"""A declared bandit's life: how it is saved and copied, its weights and posteriors."""
 
+import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandit.kinds import D
-from tests.cases import few
+from tests.cases import few, moments_of
 from tests.inference import linear
-from tests.players import anatomy
-
-# ---- what is refused -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("draws", 10, r"a setting of the model: bb\.Sampled\(model, draws=10\)"),
-        ("engine", "nuts", r"a setting of the model: bb\.Declared\(model, engine='nuts'\)"),
-        ("floor", 0.1, "a bandit has no setting 'floor'"),
-    ],
-)
-def test_settings_of_models_are_not_of_bandits(name, value, told):
-    with pytest.raises(TypeError, match=told):
-        bb.Bandit(2, declared.lasso, bb.Thompson(), n_features=D, **{name: value})
-
-
-@pytest.mark.parametrize("kind", [bb.Declared, bb.Sampled, bb.Laplace])
-def test_settings_of_declared_models_are_not_of_others(kind):
-    with pytest.raises(TypeError, match=rf"{kind.__name__} is of a declared .*; got Ridge\("):
-        kind(bb.Ridge())
-
-
-@few("[model1-balance1-noncentred: pooled propensities need snapshots.*'decision' or 'estimated']")
-@pytest.mark.parametrize(
-    ("model", "balance", "message"),
-    [
-        (declared.binary, bb.InversePropensity(), "binary does not take `weight`: it cannot be"),
-        (declared.noncentred, bb.InversePropensity(propensity="pooled"),
-         "noncentred: pooled propensities need snapshots.*'decision' or 'estimated'"),
-        (declared.lasso, bb.InversePropensity(propensity="pooled"), "lasso: pooled propensities"),
-    ],
-)  # fmt: skip
-def test_balances(model, balance, message):
-    with pytest.raises(ValueError, match=message):
-        bb.Bandit(2, model, bb.Thompson(), balance, n_features=D)
-
-
-# ---- files, copies, seeds ------------------------------------------------------------------------
+from tests.players import anatomy, pickled
 
 
 @pytest.mark.slow
@@ -77,9 +40,6 @@ def test_a_model_that_is_nowhere_to_be_found_is_given_again(tmp_path):
     assert loaded.spec.draws == 77
 
 
-# ---- experiments ---------------------------------------------------------------------------------
-
-
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
 def deaf(x, reward, weight, theta):
     """Takes weights and makes no use of them."""
@@ -89,15 +49,85 @@ def deaf(x, reward, weight, theta):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        deaf,
-        pytest.param(
-            deaf.with_priors(theta=bb.Prior("Laplace", mu=0, b=1)), marks=pytest.mark.slow
-        ),
-    ],
+    "prior", [{}, pytest.param({"theta": bb.Prior("Laplace", mu=0, b=1)}, marks=pytest.mark.slow)]
 )
-def test_a_declaration_without_use_for_weights_cannot_be_balanced(model):
+def test_a_declaration_without_use_for_weights_cannot_be_balanced(prior):
+    model = deaf.with_priors(**prior)
     with pytest.raises(ValueError, match="deaf has no use for its `weight`"):
         bb.Bandit(2, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
     bb.Bandit(2, model, bb.Thompson(), n_features=2)
+
+
+@pytest.mark.slow
+def test_a_posterior_is_fitted_once_for_the_same_rounds(rng):
+    settings = {"n_features": D, "draws": 20, "refit_every": 50}
+    bandit = declared.bandit(2, declared.lasso, bb.Thompson(), **settings)
+    x, reward = rng.normal(size=(120, D)), rng.normal(size=(120, 2))
+    bandit.play(x[:90], reward[:90])
+    assert bandit.posterior(0) is bandit.posterior(0)
+    known = bandit.posterior(0).mean(x)
+    for other in (pickled(bandit), bandit.copy()):
+        np.testing.assert_array_equal(other.posterior(0).mean(x), known)
+    bandit.play(x[90:], reward[90:])
+    assert (bandit.posterior(0).mean(x) != known).any()
+
+
+EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+ARMS = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
+
+
+def reading(noise, shared=False, intercept=0.0):
+    """A ridge regression, which streams by a belief of its own kind."""
+
+    def own(x, reward, t):
+        mu = x @ t + intercept
+        pm.Normal("reward", mu, noise, observed=reward)
+        return mu
+
+    def together(x, reward, arm, t):
+        mu = (x * t[arm]).sum(axis=-1)
+        pm.Normal("reward", mu, noise, observed=reward)
+        return mu
+
+    return bb.reward_model(t=ARMS if shared else EACH)(together if shared else own)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shared", "intercept"), [(False, 0.0), (False, 1.0), (True, 0.0)])
+@few("False-1.0")
+def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, intercept, tmp_path):
+    noise, rng = pytensor.shared(1.0), np.random.default_rng(0)
+    model = reading(noise, shared, intercept)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
+    x = rng.normal(size=(30, 2))
+    bandit.update(x, np.arange(30) % 2, x @ [1.0, 2.0], np.full(30, 0.5))
+    known = moments_of(bandit.belief, x[:3])
+    noise.set_value(3.0)
+    with pytest.warns(UserWarning, match="builds another model now"):
+        bandit.save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match="not the one that the bandit was saved with"):
+        bb.Bandit.load(tmp_path / "bandit", model=model)
+    if shared:
+        with pytest.raises(ValueError, match="builds another model than when"):
+            bandit.add_arm("new")
+    noise.set_value(1.0)
+    loaded = bb.Bandit.load(tmp_path / "bandit", model=model)
+    for one, other in zip(known, moments_of(loaded.belief, x[:3]), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+def test_a_level_that_was_not_declared_is_named():
+    @bb.reward_model()
+    def by_city(x, reward):
+        mu = pm.Normal("u", 0, 2, shape=4)[x[:, 0].astype("int32")]
+        pm.Normal("reward", mu, 0.5, observed=reward)
+        return mu
+
+    found = bb.fit(by_city, [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"index 7 .*a level that was not declared"):
+        found.mean([[7.0]])
+    bandit = bb.Bandit(2, by_city, bb.Thompson(), n_features=1)
+    with pytest.raises(ValueError, match="a level that was not declared"):
+        bandit.choose([7.0])
+    assert bandit.t == 0

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import bayesbandit as bb
+from bayesbandit.beliefs.half_lives import prior
+from bayesbandit.beliefs.memory import HALF_LIVES
+from bayesbandit.kernels.scoring import P_SWITCH, evidence, switch
 from tests import declarations as declared
 from tests import oracle
+from tests.bandit.late_rewards import ARMS, D, ages, late_rounds
 from tests.cases import few, moments_of
 
-D, ARMS, NU = 3, ("a", "b", "c"), 2.0
+NU = 2.0
 RULES = ["empirical_bayes", "rss/n", "nig", 0.3]
 
 
@@ -32,7 +37,7 @@ def surprises(r, weight, s2):
     return np.average(far**2, weights=weight) / v**2 * min(1.0, s2 / v) * s2
 
 
-def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
+def left(x, r, w, share, lam, rule, s2):
     """θ, covariance and degrees of freedom by the definition, from rows and their shares."""
     z, n, rows = oracle.design(x), share.sum(), share * w
     B = z.T @ (rows[:, None] * z) + lam * np.eye(z.shape[1])
@@ -49,51 +54,38 @@ def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
     return theta, rule * np.linalg.inv(B), np.inf
 
 
+def agree(bandit, x, arm, r, w, share, rule, rows_of_one=1.0):
+    """A bandit believes of its arms what rows, their weights and their shares say."""
+    q, alive = share * w, [k for k in range(3) if share[arm == k].sum() > 1e-9]
+    loss = 0.0
+    for k in alive:
+        z, mine, y = oracle.design(x[arm == k]), q[arm == k], r[arm == k]
+        B, b = z.T @ (mine[:, None] * z) + 0.7 * np.eye(D + 1), z.T @ (mine * y)
+        loss += mine @ y**2 - b @ np.linalg.solve(B, b)
+    there = np.isin(arm, alive)
+    s2 = rows_of_one * NU * surprises(r[there], q[there], loss / q[there].sum())
+    for k in alive:
+        rows = [values[arm == k] for values in (x, r, w, share)]
+        if rows[3].sum() < 1e-6:
+            continue
+        theta, spread, df = left(*rows, 0.7, rule, s2)
+        posterior = bandit.posterior(ARMS[k])
+        np.testing.assert_allclose(posterior.location, theta, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-10)
+        assert posterior.df == pytest.approx(df, rel=1e-12)
+
+
 @few("[0.3]")
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([3.0, 25.0, 400.0]))
 def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
     """Late rewards, in any order, with `forget` and `update` in between."""
-    rng = np.random.default_rng(seed)
     bandit = bandit_of(variance=rule, half_life=half_life, ridge=0.7, min_variance=0.0)
-    x, reward = world(seed, 60)
-    tick, open_, known = 0.0, [], []
-    for t in range(60):
-        tick += 1.0
-        if rng.random() < 0.2:
-            k = int(rng.integers(3))
-            bandit.update(x[t], ARMS[k], reward[t, k])
-            known.append((x[t], k, reward[t, k], tick))
-            continue
-        decision = bandit.choose(x[t])
-        open_.append((decision, x[t], ARMS.index(decision.arm), tick))
-        if rng.random() < 0.1:
-            bandit.forget(steps := rng.integers(1, 9))
-            tick += steps
-        while open_ and rng.random() < 0.5:
-            decision, context, k, at = open_.pop(rng.integers(len(open_)))
-            bandit.observe(decision, reward[t, k])
-            known.append((context, k, reward[t, k], at))
-    rows = [np.array([row[i] for row in known]) for i in (0, 1, 2, 3)]
-    share = 0.5 ** ((tick - rows[3]) / half_life)
-    loss = 0.0
-    for k in range(3):
-        mine = rows[1] == k
-        z, w, r = oracle.design(rows[0][mine]), share[mine], rows[2][mine]
-        B = z.T @ (w[:, None] * z) + 0.7 * np.eye(D + 1)
-        loss += w @ r**2 - (b := z.T @ (w * r)) @ np.linalg.solve(B, b)
-    for k, arm in enumerate(ARMS):
-        mine = rows[1] == k
-        if not mine.any() or share[mine].sum() < 1e-6:
-            continue
-        one = np.ones(mine.sum())
-        s2 = NU * surprises(rows[2], share, loss / share.sum())
-        theta, spread, df = left(rows[0][mine], rows[2][mine], one, share[mine], 0.7, rule, s2)
-        posterior = bandit.posterior(arm)
-        np.testing.assert_allclose(posterior.location, theta, rtol=1e-9, atol=1e-10)
-        np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-10)
-        assert posterior.df == pytest.approx(df, rel=1e-12)
+    rng = np.random.default_rng(seed)
+    drawn = np.random.Generator.standard_normal
+    x, arm, r, age = ages(late_rounds(bandit, rng, 60, drawn))
+    agree(bandit, x, arm, r, np.ones(len(r)), 0.5 ** (age / half_life), rule)
 
 
 @few("[0.3]")
@@ -102,11 +94,8 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
 @given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([25.0, 800.0]))
 def test_blocks_of_weighted_rows_are_the_definition(rule, seed, half_life):
     """Arms with few rows of a block, with many, and with none."""
-    rng, memory = (
-        np.random.default_rng(seed),
-        {"half_life": half_life, "ridge": 0.7, "min_variance": 0.0},
-    )
-    bandit = bandit_of(bb.BLTS, variance=rule, **memory)
+    rng, memory = np.random.default_rng(seed), {"half_life": half_life, "ridge": 0.7}
+    bandit = bandit_of(bb.BLTS, variance=rule, min_variance=0.0, **memory)
     blocks = []
     for n in rng.choice([1, 2, 30, 1800], 5, p=[0.3, 0.3, 0.3, 0.1]):
         x, arm = rng.normal(size=(n, D)), rng.choice(3, n, p=[0.6, 0.38, 0.02])
@@ -115,22 +104,7 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, seed, half_life):
         blocks.append((x, arm, r, 1.0 / p))
     x, arm, r, w = (np.concatenate(values) for values in zip(*blocks, strict=True))
     share = 0.5 ** ((len(r) - 1 - np.arange(len(r))) / half_life)
-    known = [k for k in range(3) if share[arm == k].sum() > 1e-6]
-    losses = []
-    for k in known:
-        z, q, y = oracle.design(x[arm == k]), (share * w)[arm == k], r[arm == k]
-        B, b = z.T @ (q[:, None] * z) + 0.7 * np.eye(D + 1), z.T @ (q * y)
-        losses.append(q @ y**2 - b @ np.linalg.solve(B, b))
-    seen = np.isin(arm, known)
-    s2 = sum(losses) / (share * w)[seen].sum()
-    s2 = 2.0 * NU * surprises(r[seen], (share * w)[seen], s2)  # twice as many rows for BLTS
-    for k in known:
-        rows = [values[arm == k] for values in (x, r, w, share)]
-        theta, spread, df = left(*rows, 0.7, rule, s2)
-        posterior = bandit.posterior(ARMS[k])
-        np.testing.assert_allclose(posterior.location, theta, rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-9 * spread.max())
-        assert posterior.df == pytest.approx(df, rel=1e-12)
+    agree(bandit, x, arm, r, w, share, rule, rows_of_one=2.0)  # twice as many for BLTS
 
 
 def test_a_steep_row_of_a_walk():
@@ -230,15 +204,6 @@ def test_what_cannot_forget_says_so():
     with pytest.raises(ValueError, match="the clock, after steps, must"):
         forgetful.forget(9)
     forgetful = bandit_of(half_life=5.0)
-    for refused in (
-        {"propensity": "estimated", "half_life": 5.0},
-        {"propensity": "pooled", "drift": 0.1},
-    ):
-        with pytest.raises(ValueError, match="weights past rounds again"):
-            bandit_of(bb.BLTS, **refused)
-    for memory in ({"drift": 0.1}, {"half_life": 5.0}, {"half_life": "auto"}):
-        with pytest.raises(ValueError, match="weights as they are"):
-            bandit_of(bb.BLTS, normalize=True, **memory)
     forgetful.play(*world(1, 9))
     with pytest.raises(ValueError, match="weights that do not fade"):
         forgetful.posterior("a").robust()
@@ -277,12 +242,6 @@ def test_more_than_32_columns_fade_by_steps():
 
 def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
     """Beliefs of bandits with one half-life each, and normal densities by scipy."""
-    from scipy import stats
-
-    from bayesbandit.beliefs.half_lives import prior
-    from bayesbandit.beliefs.memory import HALF_LIVES
-    from bayesbandit.kernels.scoring import P_SWITCH
-
     rng = np.random.default_rng(0)
     x, reward, arm = rng.normal(size=(40, D)), rng.normal(size=40), rng.integers(0, 3, 40)
     auto = bandit_of(half_life="auto")
@@ -310,8 +269,6 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
 @pytest.mark.parametrize("common", [0.0, 2.0**52, -(2.0**52), -(2.0**300)])
 def test_only_differences_of_log_densities_weigh_half_lives(common):
     """The log density of an outlier is far from 0; its sum with a log probability has no digits."""
-    from bayesbandit.kernels.scoring import P_SWITCH, evidence, switch
-
     score = common + np.array([0.0, -1.0, -3.0, -1.0]) * (2.0**248 if abs(common) > 2**60 else 1.0)
     before = np.array([0.5, 0.3, 0.1, 0.1])
     expected = before * np.exp(score - score[0])

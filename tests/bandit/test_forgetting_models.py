@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,10 @@ from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.kernels.scoring import P_SWITCH
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
+from tests.bandit.late_rewards import ARMS, D, ages, bandit_of, late_rounds, now
 from tests.cases import few, moments_of
 
-D, ARMS, HALF = 3, ("a", "b", "c"), 12.0
+HALF = 12.0
 STREAMED = {
     "by columns": (declared.known, {}),
     "affine": (declared.noncentred, {}),
@@ -35,14 +37,9 @@ MOVING = {
 }
 
 
-def bandit_of(model, half_life=HALF, **more):
-    policy = bb.Thompson(min_probability=0.05)
-    return declared.bandit(ARMS, model, policy, n_features=D, half_life=half_life, **more)
-
-
-def made(kind, **more):
+def made(kind):
     model, own = (STREAMED | MOVING)[kind]
-    return bandit_of(model, **(own | more))
+    return bandit_of(model, **({"half_life": HALF} | own))
 
 
 def rewards(kind, rng, shape):
@@ -51,37 +48,10 @@ def rewards(kind, rng, shape):
     return rng.poisson(2.0, shape) * 1.0 if kind.startswith("a rate") else rng.normal(size=shape)
 
 
-def lived(kind, bandit, seed, T=40):
-    """Rounds with late rewards, in any order, and `forget` and `update` in between; the contexts,
-    arms, rewards and ages of what was learned."""
-    rng = np.random.default_rng(seed)
-    x, reward = rng.normal(size=(T, D)), rewards(kind, rng, (T, 3))
-    tick, open_, known = 0.0, [], []
-    for t in range(T):
-        tick += 1.0
-        if rng.random() < 0.2:
-            k = int(rng.integers(3))
-            bandit.update(x[t], ARMS[k], reward[t, k])
-            known.append((x[t], k, reward[t, k], tick))
-            continue
-        decision = bandit.choose(x[t])
-        open_.append((decision, x[t], ARMS.index(decision.arm), tick, t))
-        if rng.random() < 0.1:
-            bandit.forget(steps := rng.integers(1, 9))
-            tick += steps
-        while open_ and rng.random() < 0.5:
-            decision, context, k, at, i = open_.pop(rng.integers(len(open_)))
-            bandit.observe(decision, reward[i, k])
-            known.append((context, k, reward[i, k], at))
-    x, arm, r, at = (np.array([row[i] for row in known]) for i in range(4))
-    return x, arm, r, tick - at
-
-
-def now(bandit):
-    """The belief of this moment."""
-    belief = bandit.belief.fork()
-    belief.advance(bandit.t + bandit.ahead)
-    return belief
+def lived(kind, seed):
+    """A bandit, and the contexts, arms, rewards and ages of what it has learned."""
+    bandit, rng = made(kind), np.random.default_rng(seed)
+    return bandit, *ages(late_rounds(bandit, rng, 40, partial(rewards, kind)))
 
 
 def expected(kind, x, arm, r, share, probe):
@@ -133,8 +103,7 @@ def expected(kind, x, arm, r, share, probe):
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_what_is_left_of_rows_is_a_weighted_fit(kind, seed):
-    bandit = made(kind)
-    x, arm, r, age = lived(kind, bandit, seed)
+    bandit, x, arm, r, age = lived(kind, seed)
     probe = np.random.default_rng(1).normal(size=(4, D))
     ours = moments_of(now(bandit), probe)
     theirs = expected(kind, x, arm, r, 0.5 ** (age / HALF), probe)
@@ -143,11 +112,8 @@ def test_what_is_left_of_rows_is_a_weighted_fit(kind, seed):
 
 @pytest.mark.slow
 def test_laplace_fades_by_powers_of_likelihoods():
-    bandit = made("Laplace")
-    x, arm, r, age = lived("Laplace", bandit, 3)
-    for k in range(
-        3
-    ):  # its mode is of all rows when an arm learns, and fades until it learns again
+    bandit, x, arm, r, age = lived("Laplace", 3)
+    for k in range(3):  # a mode is of all rows when an arm learns, and fades until it learns again
         bandit.update(x[k], ARMS[k], 1.0)
     x, arm = np.vstack([x, x[:3]]), np.append(arm, [0, 1, 2])
     r, age = np.append(r, np.ones(3)), np.append(age + 3.0, [2.0, 1.0, 0.0])
@@ -171,10 +137,8 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
     for some in (slice(0, 1), slice(1, 25), slice(25, 60)):
         belief.update(x[some], k[some], r[some], w[some], late[some])
         belief.advance(tick[some][-1])
-    weight, rates = (
-        prior(len(HALF_LIVES)),
-        np.log(2.0) / np.array([h or np.inf for h in HALF_LIVES]),
-    )
+    weight = prior(len(HALF_LIVES))
+    rates = np.log(2.0) / np.array([h or np.inf for h in HALF_LIVES])
     for i in range(60):
         said, mine, now = [], np.flatnonzero(k[:i] == k[i]), max(late[: i + 1])
         for rate in rates:
@@ -231,40 +195,3 @@ def test_times_of_a_log():
     for old in (np.datetime64("1500-01-01"), datetime(1500, 1, 1)):  # before nanoseconds begin
         late.update(x[:3], ["a"] * 3, r[:3], time=old)
     np.testing.assert_allclose(late.probabilities(x[:1]), 1 / 3)
-
-
-BAD = [
-    (lambda: bandit_of(declared.known, half_life="7d"), "half_life must be a finite number > 0"),
-    (lambda: bandit_of(declared.known, half_life="auto", clock="time"), "chooses among rounds"),
-    (lambda: bandit_of(declared.lasso, half_life="auto"), "lasso is known by posterior draws"),
-    (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 needs .* or gamma posterior"),
-    (lambda: made("Laplace", half_life="auto"), "is known by Laplace's approximation"),
-    (lambda: made("Laplace", half_life=None, drift=0.1), "give half_life a number of rounds"),
-    (
-        lambda: bandit_of(
-            declared.known,
-            half_life=None,
-            drift=0.1,
-            balance=bb.InversePropensity(normalize=True),
-        ),
-        "drift needs weights as they are",
-    ),
-    (
-        lambda: bandit_of(declared.lasso),
-        "do not forget: got half_life=.*latest rounds",
-    ),
-    (lambda: bandit_of(declared.binary), "do not forget: got half_life=.*bb.Laplace"),
-    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a tree does not forget"),
-    (
-        lambda: made("a probability", balance=bb.InversePropensity(normalize=True)),
-        "cannot forget rounds whose weights are rescaled|cannot be balanced",
-    ),
-]
-
-
-@few("[0]", "[1]", "[3]")
-@pytest.mark.parametrize("case", range(len(BAD)))
-def test_what_cannot_forget_says_so(case):
-    make, said = BAD[case]
-    with pytest.raises(ValueError, match=said):
-        make()

@@ -10,6 +10,7 @@ import itertools
 import sys
 from contextlib import suppress
 from copy import copy, deepcopy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,16 +22,18 @@ from tests.attack.bad_input import wrong
 from tests.attack.strikes import PACKAGE, strike
 from tests.bandit.kinds import (
     KINDS,
+    ONE_BY_ONE,
+    RIDGES,
+    SUMS,
+    TIMELESS,
     contexts,
     given_again,
-    is_a_sum,
     lived,
     of_kinds,
     one_prior_an_arm,
-    trained,
 )
 from tests.cases import few, in_gate, moments_of, slow_but
-from tests.players import STATEFUL, anatomy, lent, pickled, world
+from tests.players import anatomy, lent, pickled, world
 
 
 def rows(x):
@@ -78,10 +81,8 @@ def alike(one, other, tolerance=1e-8):
 
 # ---- a batch is its rows -------------------------------------------------------------------------
 
-TIMELESS = of_kinds(lambda kind: kind().belief.clock is None)
 
-
-@TIMELESS
+@of_kinds(TIMELESS)
 def test_a_batch_is_as_many_single_choices(name):
     """Each row has a draw of its own, from one stream; no more rows than a belief has draws."""
     batch, single = lived(name), lived(name)
@@ -99,7 +100,7 @@ def test_a_batch_is_as_many_single_choices(name):
     np.testing.assert_array_equal(batch.stream, single.stream)
 
 
-@of_kinds(lambda kind: is_a_sum(kind()))
+@of_kinds(SUMS)
 def test_rewards_come_late_in_batches_and_in_any_order(name):
     at_once, rng = lived(name), np.random.default_rng(3)
     one_by_one, shuffled = at_once.copy(), at_once.copy()
@@ -117,7 +118,8 @@ def test_rewards_come_late_in_batches_and_in_any_order(name):
         alike(at_once, other)
 
 
-@of_kinds(lambda kind: is_a_sum(kind()))
+@of_kinds(ONE_BY_ONE)
+@in_gate(10)
 def test_a_log_is_learned_in_one_call_or_in_many(name):
     whole, parts, rng = KINDS[name](), KINDS[name](), np.random.default_rng(4)
     arm, p = np.array(whole.arms)[rng.integers(3, size=30)], rng.uniform(0.1, 1, 30)
@@ -169,11 +171,9 @@ def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
 
 # ---- arms come and go ----------------------------------------------------------------------------
 
-CHANGING = of_kinds(lambda kind: kind.most > 3 and kind().belief.clock is None)
-
 
 @few("LinTS", "[joint]", "[forest]")
-@CHANGING
+@of_kinds(name for name in TIMELESS if KINDS[name].most > 3)
 def test_a_new_arm_has_its_share_and_the_past_stays(name):
     bandit = lived(name)
     x = contexts(bandit, np.random.default_rng(7), 9)
@@ -203,7 +203,7 @@ def test_a_new_arm_has_its_share_and_the_past_stays(name):
     assert bandit.probabilities(contexts(bandit, np.random.default_rng(8), 3)).shape == (3, 3)
 
 
-@of_kinds(lambda kind: kind.naive is not None)
+@of_kinds(RIDGES)
 def test_an_arm_without_a_reward_leaves_no_trace(name):
     """Apart from the draws that it took."""
     kind, (x, reward) = KINDS[name], world(np.random.default_rng(0), 40, d=2)
@@ -223,7 +223,7 @@ def test_an_arm_without_a_reward_leaves_no_trace(name):
 
 
 @few("LinTS", "BLUCB", "[by Gibbs]", "[shared]")
-@of_kinds(lambda kind: kind.d > 0 and kind.make is not KINDS["tables"].make)
+@of_kinds(name for name, kind in KINDS.items() if kind.d > 0 and name != "tables")
 @in_gate(8)
 def test_bad_input_changes_nothing(name):
     bandit = lived(name)
@@ -273,33 +273,21 @@ CALLS = {
     "remove arm": lambda b, decision, r: b.remove_arm(b.arms[0]),
     "choose": lambda b, decision, r: b.choose(decision.x),
 }
-QUICK = [*(("LinTS", call) for call in CALLS), ("BLTS pooled", "observe"), ("BLUCB", "add arm")]
+STRUCK = [
+    *itertools.product(("LinTS", "BLTS pooled", "BLUCB"), CALLS),
+    ("affine", "observe"),
+    ("by draws", "observe"),
+]
 
 
 @few("[LinTS-observe]")
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
-        for case in itertools.product(("LinTS", "BLTS pooled", "BLUCB"), CALLS)
-    ],
-)
-@in_gate(6)
+@pytest.mark.parametrize(("name", "call"), STRUCK)
+@in_gate(7)
 def test_interrupted_at_any_line_it_is_all_or_nothing(name, call):
     bandit = lived(name)
     decision, r = bandit.choose(contexts(bandit, np.random.default_rng(1), 7)), np.ones(7)
-    interrupted(bandit, lambda b: CALLS[call](b, decision, r))
+    act = partial(CALLS[call], decision=decision, r=r)
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["affine", "by draws"])
-def test_so_are_declared_models(kind):
-    bandit = trained(kind)
-    decision = bandit.choose(np.eye(3))
-    interrupted(bandit, lambda b: b.observe(decision, np.ones(3)))
-
-
-def interrupted(bandit, act):
     def whole(b):
         return anatomy(b), b.t, b.history.total, np.asarray(b.belief.n).sum()
 
@@ -341,7 +329,7 @@ def test_a_run_is_its_rounds_to_the_last_bit(name):
 
 
 @few("[LinTS]")
-@pytest.mark.parametrize("name", slow_but(["LinTS", "BLTS"], [*STATEFUL]))
+@pytest.mark.parametrize("name", slow_but(["LinTS", "BLTS"], RIDGES))
 def test_a_run_goes_on_over_blocks_of_random_numbers(name):
     x, reward = world(np.random.default_rng(0), 1500 if KINDS[name]().reweighting else 5000, d=2)
     whole, parts = KINDS[name](), KINDS[name]()
@@ -370,6 +358,10 @@ def test_asking_changes_nothing(name):
         np.testing.assert_allclose(prediction.sd, decision.sd, rtol=1e-9)
     if asked.belief.clock is None and asked.param is not None:
         np.testing.assert_allclose(decision.probabilities, p, atol=2e-3)
+    if asked.belief.clock is None and not asked.of_arms:
+        right = asked.policy.probabilities(prediction, np.full(5, asked.t + 1))
+        floor = asked.numbers(1)[0, 1]
+        np.testing.assert_allclose(p, floor + (1 - 3 * floor) * right, atol=2e-3)
     np.testing.assert_array_equal(asked.probabilities(x), p)
     assert prediction.best().shape == prediction.draw(3, rng)[0].shape == p.shape
     assert asked.greedy(x).shape == (5,)
@@ -382,7 +374,7 @@ def test_asking_changes_nothing(name):
     np.testing.assert_array_equal(asked.choose(x).rows, other.choose(x).rows)
 
 
-@of_kinds(lambda kind: kind.naive is not None)
+@of_kinds(RIDGES)
 def test_a_copy_goes_its_own_way(name):
     bandit = lived(name)
     before, twin = anatomy(bandit), bandit.copy()
@@ -424,7 +416,7 @@ def test_arms_come_as_often_as_their_probabilities_say(name, among):
 
 
 @few("LinTS", "[by Gibbs]")
-@of_kinds(lambda kind: not kind.slow)
+@of_kinds(name for name, kind in KINDS.items() if not kind.slow)
 def test_the_seed_decides(name):
     """Seed 0 is a seed, others give other draws, and NumPy's global state has no say."""
     runs = []
@@ -460,17 +452,16 @@ def test_decisions_know_nothing_of_contexts_from_the_same_seed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["remove", "add"])
-@few("add")
-def test_a_refused_change_of_arms_changes_nothing(change, rng):
+def test_a_refused_change_of_arms_changes_nothing(rng):
     """A prior with a number for each arm is of so many arms."""
     bandit = bb.Bandit(["a", "b", "c"], one_prior_an_arm, bb.Thompson(), n_features=1)
     bandit.update(rng.normal(size=(9, 1)), list("abc") * 3, rng.normal(size=9))
     before, x = anatomy(bandit), rng.normal(size=(4, 1))
     moments = moments_of(bandit.belief, x)
-    with pytest.raises(ValueError, match=r"."):
-        bandit.remove_arm("a") if change == "remove" else bandit.add_arm("d")
-    assert anatomy(bandit) == before
+    for change, name in ((bandit.remove_arm, "a"), (bandit.add_arm, "d")):
+        with pytest.raises(ValueError, match=r"."):
+            change(name)
+        assert anatomy(bandit) == before
     np.testing.assert_array_equal(moments_of(bandit.belief, x), moments)
     bandit.update(x, list("abca"), np.ones(4))
     assert bandit.belief.n.tolist() == [5, 4, 4]
@@ -482,7 +473,7 @@ def test_no_memory_at_any_moment(kind, rng):
     do not ask whether they were given any, so not of declared models."""
     memory = pytest.importorskip("_testcapi")
     x = rng.normal(size=(5, 3))
-    bandit = STATEFUL[kind](["a", "b", 3], 3)
+    bandit = KINDS[kind].make(["a", "b", 3], 3)
     bandit.update(np.tile(x, (3, 1)), ["a", "b", 3] * 5, rng.normal(size=15))
     decision, r, refused = bandit.choose(x), rng.normal(size=5), 0
     bandit.copy().observe(decision, r)

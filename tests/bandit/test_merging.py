@@ -8,17 +8,14 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
 from tests import declarations as declared
-from tests.bandit.kinds import KINDS, contexts, is_a_sum, of_kinds
+from tests.bandit.kinds import KINDS, SUMS, contexts, of_kinds
 from tests.cases import few, in_gate, moments_of
 
 D, ARMS = 3, ("a", "b", "c")
 
 
-def mergeable(kind):
-    """Whether a bandit is sums over rounds, and keeps those of the other."""
-    bandit = kind()
-    whole = bandit.history.limit is None or bandit.history.limit >= 50
-    return is_a_sum(bandit) and whole and bandit.encoder is None
+SHORT = "known noise", "no history", "shared, UCB"  # whose histories do not have all rounds
+MERGEABLE = [name for name in SUMS if name not in (*SHORT, "tables")]
 
 
 def apart(found, right):
@@ -28,7 +25,7 @@ def apart(found, right):
 
 
 @few("[LinTS]", "[cv]")
-@of_kinds(mergeable)
+@of_kinds(MERGEABLE)
 @settings(max_examples=5, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -1,7 +1,6 @@
 """Anybody's policy plays: probabilities are enough, on every kind of belief."""
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import bayesbandit as bb
@@ -41,23 +40,13 @@ class Slower(bb.Thompson):
         return 0.5 * super().param(t)
 
 
-@bb.reward_model(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
-def sparse(x, reward, weight, theta):
-    mu = x @ theta
-    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
-    return mu
-
-
 MODELS = {
-    "ridge": (bb.Ridge(), {}),
-    "nig": (bb.Ridge(variance="nig"), {}),
-    "affine": (bb.load_model("ridge_known_noise").with_priors(
-        theta=bb.Prior("Normal", mu=1, sigma=2, dims="feature")), {}),
-    "joint": (bb.load_model("hierarchical_ridge"), {}),
-    "sampled": (sparse, {"draws": 50}),
-}  # fmt: skip
-
-
+    "ridge": bb.Ridge(),
+    "nig": bb.Ridge(variance="nig"),
+    "affine": declared.noncentred,
+    "joint": declared.pooled,
+    "sampled": bb.Sampled(declared.lasso, draws=50),
+}
 POLICIES = [Cautious(), OwnThompson(), bb.Boltzmann(0.5), bb.TopTwo(), Reversed()]
 
 
@@ -66,19 +55,17 @@ def named(value):
 
 
 def grown(model="ridge", policy=None, balance=None, n=60, seed=3):
-    """A bandit of three arms and two features that has seen n rounds."""
-    belief, settings = MODELS[model]
-    bandit = declared.bandit(
-        ["a", "b", 3], belief, policy or Cautious(), balance, n_features=2, seed=seed, **settings
-    )
+    """A bandit of three arms that has seen n rounds."""
+    policy, arms = policy or Cautious(), np.array(["a", "b", 3], dtype=object)
+    bandit = bb.Bandit(list(arms), MODELS[model], policy, balance, n_features=3, seed=seed)
     rng = np.random.default_rng(seed)
-    arms = np.array(["a", "b", 3], dtype=object)[np.arange(n) % 3]
-    bandit.update(rng.normal(size=(n, 2)), arms, rng.normal(size=n), np.full(n, 1 / 3))
+    x = rng.normal(size=(n, 3))
+    bandit.update(x, arms[np.arange(n) % 3], rng.normal(size=n), np.full(n, 1 / 3))
     return bandit
 
 
 def contexts(n=40):
-    return np.random.default_rng(8).normal(size=(n, 2))
+    return np.random.default_rng(8).normal(size=(n, 3))
 
 
 @few("[Boltzmann-nig]")

@@ -57,13 +57,6 @@ def test_settings_reach_the_model_and_the_bandit(name):
 
 
 @pytest.mark.parametrize("name", BANDITS)
-def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
-    preset = getattr(bb, name)
-    with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
-        preset(2, 1, sed=3)
-
-
-@pytest.mark.parametrize("name", BANDITS)
 def test_a_presets_signature_is_what_it_accepts(name):
     """Each keyword with a type, its default, and an explanation; and no others."""
     make = getattr(bb, name)
@@ -109,14 +102,3 @@ def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
     np.testing.assert_allclose(q, 0.1 + 0.7 * p, atol=1e-9)
     with pytest.raises(ValueError, match="min_probability must be"):
         BANDITS[name](3, 2, min_probability=0.5)
-
-
-@pytest.mark.parametrize("name", ["LinTS", "LinUCB", "LinGreedy", "BLTS", "ForestTS", "ForestUCB"])
-def test_a_floor_is_refused_because_it_may_mean_a_variance_or_a_probability(name):
-    now = "variance_floor" if name.startswith("Forest") else "min_variance"
-    match = rf"^{name} has no setting 'floor'; it is now '{now}'; .*min_probability"
-    with pytest.raises(TypeError, match=match):
-        getattr(bb, name)(2, 1, floor=0.05)
-    model = bb.Forest if name.startswith("Forest") else bb.Ridge
-    with pytest.raises(TypeError, match="'floor'"):
-        model(floor=0.05)

@@ -12,14 +12,15 @@ import bayesbandit as bb
 from bayesbandit.bandit import random_streams
 from bayesbandit.bandit.storage import saving
 from tests.bandit.kinds import KINDS
+from tests.bandit.test_hostile_files import rewrite, saved
 from tests.cases import few
-from tests.players import ALL, anatomy, world
+from tests.players import anatomy, world
 
 
 def grown(name, seed=0, arms=("a", "b", 3)):
     """A bandit with a past: rounds, a removed arm and a new one."""
     x, reward = world(np.random.default_rng(seed), 90)
-    bandit = ALL[name](arms, 3, seed=seed)
+    bandit = KINDS[name].make(arms, 3, seed=seed)
     bandit.play(x[:40], reward[:40])
     bandit.remove_arm("b")
     bandit.add_arm("new")
@@ -95,21 +96,13 @@ def test_foreign_files(kind, path):
     refused(path)
 
 
-def rewritten(path, **changes):
-    """The saved file with some of its header changed."""
-    with np.load(path) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    meta = {**json.loads(arrays["meta"].tobytes()), **changes}
-    savez(path, **{**arrays, "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)})
-
-
 def test_other_formats_and_versions(path):
-    grown("LinTS").save(path)
+    meta, arrays, _ = saved(path)
     for version in (1, 2, 3, 99, 0, -3, 1.5, "1", None, True, [1], {}):
-        rewritten(path, version=version)
+        rewrite(path, meta | {"version": version}, arrays)
         said = re.escape(f"holds 'bayesbandit.Bandit' version {version!r}; this release reads ")
         refused(path, f"{said}.* version 4")
-    rewritten(path, version=4, format="other")
+    rewrite(path, meta | {"format": "other"}, arrays)
     refused(path, "holds 'other' version 4")
 
 

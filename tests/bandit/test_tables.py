@@ -7,7 +7,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit.arm_features import contexts
-from tests.cases import slow_but
 from tests.players import anatomy
 
 RNG = np.random.default_rng(0)
@@ -98,26 +97,11 @@ def test_a_bad_table_changes_nothing(x, error, message):
 @pytest.mark.parametrize("x", [FRAME, FRAME[["age"]], FRAME.iloc[0], FRAME.iloc[0].to_dict()])
 def test_without_an_encoder_a_table_is_refused(x):
     bandit = bb.LinTS(ARMS, 1)
-    for ask in (bandit.choose, bandit.probabilities, bandit.greedy):
+    learn = (lambda x: bandit.update(x, ["a"], [1.0]), lambda x: bandit.play(x, np.ones((1, 3))))
+    for ask in (bandit.choose, bandit.probabilities, bandit.greedy, *learn):
         with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
             ask(x)
-    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
-        bandit.update(x, ["a"], [1.0])
-    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
-        bandit.play(x, np.ones((1, 3)))
     assert bandit.t == len(bandit.history) == 0
-
-
-LATER = ("ForestTS", "PolicyTreeTS", "SuperLinUCB", "BootstrapRidgeTS", "ILTCB")
-
-
-@pytest.mark.parametrize("name", slow_but(["LinUCB", "BLTS"], ["LinUCB", "BLTS", *LATER]))
-def test_every_preset_takes_one(name):
-    one, other = getattr(bb, name)(ARMS, encoder=ENCODER), getattr(bb, name)(ARMS, 5)
-    clicks = (REWARD > 0).astype(float)
-    for got, expected in zip(one.play(FRAME, clicks), other.play(X, clicks), strict=True):
-        same(got, expected)
-    same(one.choose(FRAME.iloc[0]).rows, other.choose(X[0]).rows)
 
 
 def test_features_have_names_in_what_is_told():

@@ -10,9 +10,10 @@ import bayesbandit as bb
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
+from tests.bandit.late_rewards import ARMS, D, bandit_of, late_rounds, now
 from tests.cases import few, moments_of
 
-D, ARMS, Q, SIGMA2 = 3, ("a", "b", "c"), 0.03, declared.SIGMA**2
+Q, SIGMA2 = 0.03, declared.SIGMA**2
 
 
 class Filter:
@@ -79,8 +80,7 @@ class World:
         for one in self.filters:
             one.wait(tick)
 
-    def learn(self, x, k, r, tick):
-        self.wait(tick)
+    def learn(self, x, k, r):
         a, offset, noise = self.row(x, k)
         self.filters[0 if self.together else k].learn(a, r - offset, noise)
 
@@ -103,18 +103,6 @@ MODELS = {
 }
 
 
-def bandit_of(model, **memory):
-    policy = bb.Thompson(min_probability=0.05)
-    return declared.bandit(ARMS, model, policy, n_features=D, seed=3, **memory)
-
-
-def now(bandit):
-    """The belief of this moment."""
-    belief = bandit.belief.fork()
-    belief.advance(bandit.t + bandit.ahead)
-    return belief
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @settings(max_examples=4, deadline=None)
@@ -122,30 +110,10 @@ def now(bandit):
 def test_walking_coefficients_are_a_kalman_filter(kind, seed):
     """Rewards that come late or in batches, `forget` and `update` in between; arms come and go."""
     bandit, world, rng = bandit_of(MODELS[kind], drift=Q), World(kind), np.random.default_rng(seed)
-    tick, open_ = 0.0, []
-    for _ in range(25):
-        if rng.random() < 0.2:
-            n = int(rng.integers(1, 5))
-            x, k, r = rng.normal(size=(n, D)), rng.integers(0, 3, n), rng.normal(size=n)
-            bandit.update(x, np.array(ARMS)[k], r)
-            for i in range(n):
-                tick += 1.0
-                world.learn(x[i], k[i], r[i], tick)
-            continue
-        x = rng.normal(size=D)
-        tick += 1.0
+    for tick, row in late_rounds(bandit, rng, 25, np.random.Generator.standard_normal, most=4):
         world.wait(tick)
-        open_.append((bandit.choose(x), x))
-        if rng.random() < 0.2:
-            steps = int(rng.integers(1, 9))
-            bandit.forget(steps)
-            tick += steps
-        while open_ and rng.random() < 0.5:
-            decision, x = open_.pop(rng.integers(len(open_)))
-            r = float(rng.normal())
-            bandit.observe(decision, r)
-            world.learn(x, ARMS.index(decision.arm), r, 0.0)
-    world.wait(tick)
+        if row is not None:
+            world.learn(*row)
     probe = rng.normal(size=(4, D))
     ours, theirs = moments_of(now(bandit), probe), world.moments(probe)
     np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)

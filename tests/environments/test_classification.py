@@ -5,59 +5,28 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from bayesbandit.environments import Classification, Environment
+from bayesbandit.environments import Classification
+from tests.environments.test_laws import draw
 
 NAN = float("nan")
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.arange(40) % 3
 
 
-def draw(environment, horizon=None, seed=0):
-    return environment.sample(horizon, np.random.default_rng(seed))
-
-
-# --- the sample
-
-
-def test_obeys_the_protocol():
-    environment = Classification(X, Y, "toy")
-    assert isinstance(environment, Environment)
-    assert (environment.name, environment.arms, environment.n_features) == ("toy", (0, 1, 2), 3)
-    assert repr(environment) == "Classification('toy')"
-    assert not hasattr(environment, "solved")  # there are no test contexts to judge by
-
-
-@settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 2**32), horizon=st.integers(1, 60))
-def test_sample_is_a_prefix_of_one_shuffle(seed, horizon):
-    environment = Classification(X, Y, "toy")
-    whole, part = draw(environment, None, seed), draw(environment, horizon, seed)
-    T = min(horizon, 40)
-    np.testing.assert_array_equal(part.x, whole.x[:T])
-    np.testing.assert_array_equal(part.reward, whole.reward[:T])
-    np.testing.assert_array_equal(part.mean, part.reward)
-    assert set(np.unique(whole.reward)) == {0.0, 1.0}
-    np.testing.assert_array_equal(whole.reward.sum(axis=1), 1.0)
-    assert part.test_x is None
-    assert len(part.warm_arm) == 0
-    # every row once, each with the class it came with
-    order = np.lexsort(whole.x.T)
-    prepared = environment
-    np.testing.assert_array_equal(whole.x[order], prepared.x[np.lexsort(prepared.x.T)])
-    back = {tuple(row): label for row, label in zip(prepared.x, prepared.label, strict=True)}
-    assert [back[tuple(row)] for row in whole.x] == whole.reward.argmax(axis=1).tolist()
-
-
-@pytest.mark.parametrize("horizon", [0, -1])
-def test_horizon_below_one(horizon):
-    with pytest.raises(ValueError, match=f"horizon must be an integer ≥ 1; got {horizon}"):
-        draw(Classification(X, Y, "toy"), horizon)
-
-
-# --- errors
+def test_a_sample_has_every_row_once_with_the_class_that_it_came_with():
+    world = Classification(X, Y, "toy")
+    assert (world.name, world.arms, world.n_features) == ("toy", (0, 1, 2), 3)
+    assert repr(world) == "Classification('toy')"
+    assert not hasattr(world, "solved")  # there are no test contexts to judge by
+    sample = draw(world)
+    np.testing.assert_array_equal(sample.mean, sample.reward)
+    np.testing.assert_array_equal(sample.reward.sum(axis=1), 1.0)
+    assert sample.test_x is None
+    assert len(sample.warm_arm) == 0
+    np.testing.assert_array_equal(sample.x[np.lexsort(sample.x.T)], world.x[np.lexsort(world.x.T)])
+    back = {tuple(row): label for row, label in zip(world.x, world.label, strict=True)}
+    assert [back[tuple(row)] for row in sample.x] == sample.reward.argmax(axis=1).tolist()
 
 
 @pytest.mark.parametrize(

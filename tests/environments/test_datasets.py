@@ -6,14 +6,11 @@ import pytest
 
 from bayesbandit.environments import Classification, bundled, from_csv, from_frame
 from bayesbandit.environments.datasets import BUNDLED
+from tests.environments.test_laws import draw
 
 TABLE = pd.DataFrame(
     {"size": [1.0, 2.5, 3.0, 4.0], "shape": ["o", "o", "x", "x"], "kind": ["b", "a", "b", "a"]}
 )
-
-
-def draw(environment, seed=0):
-    return environment.sample(None, np.random.default_rng(seed))
 
 
 def same(one, other):
@@ -37,9 +34,6 @@ def checked(environment):
     return n
 
 
-# --- bundled
-
-
 @pytest.mark.parametrize(
     ("name", "n", "d", "arms"),
     [
@@ -59,9 +53,6 @@ def test_bundled_names():
     assert BUNDLED == ("iris", "wine", "breast_cancer", "digits")
     with pytest.raises(ValueError, match="iris, wine, breast_cancer, digits; got 'mnist'"):
         bundled("mnist")
-
-
-# --- frames and CSV
 
 
 def test_frame_and_csv_are_the_same_data(tmp_path):
@@ -116,6 +107,9 @@ def test_csv_errors(tmp_path):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match=r"toy\.csv cannot be read as a table"):
             from_csv(path, "kind")
+    path.write_text("x,kind,kind\n" + "1,a,a\n2,b,b\n" * 9)
+    with pytest.raises(ValueError, match="columns of one name: kind"):
+        from_csv(path, "kind")
     path.write_text("a,kind\n")
     with pytest.raises(ValueError, match="toy: the data set is empty"):
         from_csv(path, "kind")

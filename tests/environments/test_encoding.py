@@ -22,9 +22,6 @@ def standard(column):
     return (column - column.mean()) / column.std()
 
 
-# --- labels
-
-
 @pytest.mark.parametrize(
     ("labels", "arms"),
     [
@@ -56,9 +53,6 @@ def test_arms_are_the_sorted_names_of_the_classes(labels, arms):
     assert [str(arm) for arm in named] == [
         v.decode() if isinstance(v, bytes) else str(v) for v in labels
     ]
-
-
-# --- columns
 
 
 def test_columns_that_tell_nothing_are_dropped():

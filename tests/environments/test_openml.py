@@ -8,16 +8,7 @@ import pytest
 from sklearn.utils import Bunch
 
 from bayesbandit.environments import Classification, from_frame, openml
-
-TABLE = pd.DataFrame(
-    {"size": [1.0, 2.5, 3.0, 4.0], "shape": ["o", "o", "x", "x"], "kind": ["b", "a", "b", "a"]}
-)
-
-
-def same(one, other):
-    assert one.arms == other.arms
-    np.testing.assert_array_equal(one.x, other.x)
-    np.testing.assert_array_equal(one.label, other.label)
+from tests.environments.test_datasets import TABLE, same
 
 
 @pytest.fixture
@@ -71,12 +62,8 @@ def test_openml_sparse(server):
         (URLError("offline"), ConnectionError, "'toy' could not be fetched: .*offline"),
         (TimeoutError("slow"), ConnectionError, "'toy' could not be fetched: slow"),
         (ValueError("No active dataset toy found."), ValueError, "'toy': No active dataset"),
-        (Bunch(data=TABLE, target=None, details={}), ValueError, "does not have one target column"),
-        (
-            Bunch(data=TABLE, target=TABLE, details={}),
-            ValueError,
-            "does not have one target column",
-        ),
+        (Bunch(data=TABLE, target=None, details={}), ValueError, "does not have one target"),
+        (Bunch(data=TABLE, target=TABLE, details={}), ValueError, "does not have one target"),
     ],
 )
 def test_openml_errors(server, reply, error, message):

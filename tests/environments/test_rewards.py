@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from bayesbandit.environments import Environment, KnownRewards
+from bayesbandit.environments import KnownRewards
 
 
 @pytest.fixture
@@ -15,7 +15,6 @@ def frame(rng):
 
 def test_rows_keep_their_rewards(frame, rng):
     world = KnownRewards(frame, ["b", "a"], "prices")
-    assert isinstance(world, Environment)
     assert (world.name, world.arms, world.n_features) == ("prices", ("b", "a"), 2)
     sample = world.sample(None, rng)
     assert sorted(map(tuple, sample.reward)) == sorted(map(tuple, frame[["b", "a"]].to_numpy()))
@@ -23,7 +22,6 @@ def test_rows_keep_their_rewards(frame, rng):
     back = {tuple(row): tuple(paid) for row, paid in zip(sample.x, sample.reward, strict=True)}
     assert [back[tuple(row)] for row in x] == list(map(tuple, frame[["b", "a"]].to_numpy()))
     np.testing.assert_array_equal(sample.mean, sample.reward)
-    assert len(world.sample(7, rng).x) == 7
 
 
 def test_costs_are_rewards_below_zero(frame):
@@ -32,27 +30,23 @@ def test_costs_are_rewards_below_zero(frame):
     np.testing.assert_array_equal(*paid)
 
 
+DATES = pd.date_range("2026-01-01", periods=30)
+
+
 @pytest.mark.parametrize(
-    ("bad", "match"),
+    ("paid", "match"),
     [
-        (np.nan, "column 'a' of rewards must be finite; found nan at .2."),
-        (np.inf, "column 'a' of rewards must be finite; found inf at .2."),
-        ("much", "column 'a' .reward. must be numbers; got 'much'"),
+        ([1.0, 2.0, np.nan] * 10, "of rewards must be finite; found nan at .2."),
+        ([1.0, 2.0, np.inf] * 10, "of rewards must be finite; found inf at .2."),
+        ([1.0, 2.0, "much"] * 10, ".reward. must be numbers; got 'much'"),
+        (DATES, ".reward. must be numbers; got"),
+        (DATES.to_period("D"), ".reward. must be numbers; got"),
+        (DATES - DATES[0], ".reward. must be numbers; got"),
     ],
 )
-def test_a_reward_that_is_none(frame, bad, match):
-    frame["a"] = frame["a"].astype(object)
-    frame.loc[2, "a"] = bad
-    with pytest.raises(ValueError, match=match):
-        KnownRewards(frame, ["a", "b"])
-
-
-@pytest.mark.parametrize("range_of", [pd.date_range, pd.period_range, pd.timedelta_range])
-def test_dates_are_no_rewards(frame, range_of):
-    start = pd.Timedelta("1D") if range_of is pd.timedelta_range else "2026-01-01"
-    frame["a"] = range_of(start, periods=len(frame), freq="D")
-    with pytest.raises(ValueError, match=r"column 'a' .reward. must be numbers; got"):
-        KnownRewards(frame, ["a", "b"])
+def test_a_reward_that_is_none(frame, paid, match):
+    with pytest.raises(ValueError, match=f"column 'a' {match}"):
+        KnownRewards(frame.assign(a=paid), ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,5 @@ def test_columns_that_make_no_arms(frame, settings, match):
 
 
 def test_rewards_are_of_a_table():
-    with pytest.raises(
-        TypeError, match="z: the table must be a pandas DataFrame; got a csr_matrix"
-    ):
+    with pytest.raises(TypeError, match="z: the table must be a pandas DataFrame; got a csr_m"):
         KnownRewards(csr_matrix(np.eye(3)), ["a", "b"], "z")

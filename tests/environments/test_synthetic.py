@@ -1,77 +1,14 @@
-"""The simulated designs: their means, their noise, their streams and their judgements."""
-
-from dataclasses import fields
+"""The simulated designs: their means, their warm start, and their judgements."""
 
 import numpy as np
-import pytest
 from scipy.stats import norm
 
-from bayesbandit.environments import Environment, NonLinear, Sample, SparseLinear, SyntheticExample
-from bayesbandit.environments.synthetic import (
-    BEST_LINEAR_VALUE,
-    WARM_INTERVAL,
-    WARM_ROUNDS,
-)
+from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
+from bayesbandit.environments.synthetic import BEST_LINEAR_VALUE, WARM_INTERVAL, WARM_ROUNDS
+from tests.environments.test_laws import arrays, draw
 
 # The policy of the best linear fits, 2 + z₀ + z₁, 1 and −z₀ − z₁: its threshold is −1.
 PLUG_IN_LINEAR_VALUE = 2.17958681
-
-DESIGNS = [SyntheticExample("well"), SyntheticExample("mis"), SparseLinear(), NonLinear()]
-every_design = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.name)
-
-
-def draw(design, horizon=None, seed=0):
-    return design.sample(horizon, np.random.default_rng(seed))
-
-
-def arrays(sample: Sample):
-    return {f.name: getattr(sample, f.name) for f in fields(sample)}
-
-
-@every_design
-def test_obeys_the_protocol(design):
-    assert isinstance(design, Environment)
-    s = draw(design, 40)
-    K = len(design.arms)
-    assert s.x.shape == (40, design.n_features)
-    assert s.mean.shape == s.reward.shape == (40, K)
-    assert {a.dtype for n, a in arrays(s).items() if a is not None and n != "warm_arm"} == {
-        np.dtype("float64")
-    }
-    assert s.x.flags.c_contiguous
-    assert draw(design).x.shape[0] == design.horizon
-
-
-@every_design
-def test_one_seed_one_sample(design):
-    first, again, other = draw(design, 60), draw(design, 60), draw(design, 60, seed=1)
-    for name, array in arrays(first).items():
-        np.testing.assert_array_equal(array, arrays(again)[name])
-    assert not np.array_equal(first.x, other.x)
-
-
-@every_design
-def test_longer_horizon_continues_the_shorter(design):
-    short, long = draw(design, 30), draw(design, 90)
-    for name in ("x", "mean", "reward"):
-        np.testing.assert_array_equal(arrays(short)[name], arrays(long)[name][:30])
-    np.testing.assert_array_equal(short.warm_reward, long.warm_reward)
-
-
-@every_design
-def test_noise_is_shared_by_the_arms_and_of_the_stated_size(design):
-    s = draw(design, 4000)
-    noise = s.reward - s.mean
-    np.testing.assert_allclose(noise, noise[:, :1].repeat(3, axis=1), atol=1e-12)
-    # the standard error of a standard deviation is sigma / sqrt(2 n)
-    assert abs(noise[:, 0].std() - design.sigma) < 4 * design.sigma / np.sqrt(8000)
-
-
-@every_design
-@pytest.mark.parametrize("horizon", [0, -3])
-def test_horizon_below_one(design, horizon):
-    with pytest.raises(ValueError, match=f"horizon must be an integer ≥ 1; got {horizon}"):
-        draw(design, horizon)
 
 
 def test_paper_means_by_hand():
@@ -146,6 +83,7 @@ def test_solved():
 
 
 def test_names_tell_designs_apart():
-    designs = [*DESIGNS, SparseLinear(q=10), SparseLinear(sigma=0.5), SparseLinear(d=60)]
+    designs = [SyntheticExample("well"), SyntheticExample("mis"), SparseLinear(), NonLinear()]
+    designs += [SparseLinear(q=10), SparseLinear(sigma=0.5), SparseLinear(d=60)]
     assert len({d.name for d in designs}) == len(designs)
     assert SyntheticExample().name == "synthetic-well"

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage import saving
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import moments_of
 from tests.oracle import exact_moments
+from tests.players import anatomy, play
 
 K = 3
 POLICIES = {
@@ -93,14 +93,9 @@ def contexts(shape, scale, n, d, rng):
 SHAPES = ["plain", "copies", "collinear", "zeros", "one-hot", "mixed", "one is large"]
 
 
-def state(bandit):
-    meta, arrays = saving.state(bandit)
-    return repr(meta), {name: array.tobytes() for name, array in arrays.items()}
-
-
 def is_taken(bandit, decision, reward):
     """Observe a reward; False where it is refused by name, which changes nothing."""
-    before = state(bandit)
+    before = anatomy(bandit)
     try:
         bandit.observe(decision, reward)
     except ValueError as error:
@@ -108,7 +103,7 @@ def is_taken(bandit, decision, reward):
     else:
         return True
     assert "must be" in refusal
-    assert state(bandit) == before
+    assert anatomy(bandit) == before
     return False
 
 
@@ -145,9 +140,7 @@ def obeys(bandit, x, reward, floor, path):
         if whole and (np.abs(reward) <= 1e50).all():
             one = twin.copy()
             twin.play(x, reward)
-            for context, rewards in zip(x, reward, strict=True):
-                decision = one.choose(context)
-                one.observe(decision, float(rewards[one.arms.index(decision.arm)]))
+            play(one, x, reward)
             assert one.history.total == twin.history.total
             np.testing.assert_array_equal(one.probabilities(x), twin.probabilities(x))
 
@@ -175,35 +168,25 @@ def combined(model, policies, balances):
     )
 
 
-linear = given(combined(ridges(), list(POLICIES), list(BALANCES)), worlds([1, 2, 5, 40]))
-others = given(
-    combined(st.sampled_from(list(OTHERS)), list(POLICIES), ["Unweighted", "decision", "rbf"]),
-    worlds([1, 2, 5]),
-)
-
-
-def a_linear_bandit_obeys(it, world, path):
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(combined(ridges(), list(POLICIES), list(BALANCES)), worlds([1, 2, 5, 40]))
+def test_linear_bandits(tmp_path_factory, it, world):
     model, policy, balance = it
+    path = tmp_path_factory.getbasetemp() / "linear"
     plays(model, POLICIES[policy], BALANCES[balance], world, path)
 
 
-def another_obeys(it, world, path):
-    model, policy, balance = it
-    plays(OTHERS[model], POLICIES[policy], BALANCES[balance], world, path)
-
-
 @pytest.mark.slow
-@linear
-@settings(max_examples=12)
-def test_linear_bandits(tmp_path_factory, it, world):
-    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
-
-
-@pytest.mark.slow
-@others
 @settings(max_examples=6)
+@given(
+    combined(st.sampled_from(list(OTHERS)), list(POLICIES), ["Unweighted", "decision", "rbf"]),
+    worlds([1, 2, 5]),
+)
 def test_other_bandits(tmp_path_factory, it, world):
-    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
+    model, policy, balance = it
+    path = tmp_path_factory.getbasetemp() / "other"
+    plays(OTHERS[model], POLICIES[policy], BALANCES[balance], world, path)
 
 
 # ---- accuracy ----------------------------------------------------------------------------------
@@ -237,9 +220,6 @@ def test_posteriors_are_exact_up_to_a_ratio_of_1e20(scale, n, copies, way):
     np.testing.assert_allclose(mean[:, 0] / width, wanted / width, atol=tolerance)
 
 
-# ---- what is refused ---------------------------------------------------------------------------
-
-
 @given(
     st.sampled_from(SHAPES), st.sampled_from([1.0, 1e5, 1e9, 1e14]), st.integers(1, 15),
     st.integers(1, 9), st.integers(-150, 150), st.integers(0, 2**32 - 1),
@@ -257,9 +237,7 @@ def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
 @pytest.mark.slow
 def test_a_declared_posterior_that_float64_cannot_hold():
     """Its coefficients are refused by name; predictions stand."""
-    from bayesbandit.model import load_model
-
-    bandit = bb.Bandit(2, load_model("ridge"), bb.Thompson(), n_features=20)
+    bandit = bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=20)
     rng = np.random.default_rng(0)
     x = 1e8 * rng.normal(size=(8, 20))
     bandit.update(x, [0] * 8, rng.normal(size=8), np.full(8, 0.5))

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.cli.bandits import BANDITS
-from tests.cases import few, in_gate, long_but, quick_but
+from tests.cases import all_quick, few, in_gate, long_but, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
@@ -33,9 +33,13 @@ def experiment(name, **settings):
 @few("[BLTS", "Neigh")
 @in_gate(6)
 def test_it_plays_an_experiment(name, tmp_path):
-    """The same numbers each time, and a run in a folder is not run again."""
+    """The same numbers each time and by any name; a run in a folder is not run again."""
     table = experiment(name, horizon=60).run(progress=False)
-    own = table[table["bandit"] == name]
+    own, twin = (
+        table[table["bandit"] == one].drop(columns="bandit").reset_index(drop=True)
+        for one in (name, "twin")
+    )
+    assert_frame_equal(own, twin)
     assert own["t"].iloc[-1] == 60
     assert own["propensity"].between(0, 1).all()
     first = experiment(name, horizon=60).run(out=tmp_path, progress=False)
@@ -63,17 +67,6 @@ def test_its_choices(name):
     greedy = player.greedy(np.array([[1.0, 0.0], [1.0, 1.0]]))
     assert greedy.tolist() == ["b", "b"]
     assert " at 0x" not in repr(player)
-
-
-class Elsewhere:
-    def __init__(self, arms, n_features, seed):
-        self.arms, self.n_features = arms, n_features
-
-    def choose(self, x):
-        return bb.Choice("nowhere")
-
-    def observe(self, choice, reward):
-        pass
 
 
 def answering(**own):
@@ -129,38 +122,30 @@ def test_what_a_player_is_given_is_its_own():
             np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize(
-    ("factory", "match"),
-    [
-        (Elsewhere, "chose 'nowhere'; the arms are"),
-        (lambda arms, n_features, seed: bb.LinTS(5, n_features), "has the arms"),
-        (
-            answering(choose=lambda self, x: "a"),
-            r"must choose a bb\.extend\.Choice\(arm, propensity\); got",
-        ),
-        (answering(choose=lambda self, x: bb.Choice(["a"])), r"chose \['a'\]; the arms are"),
-        (answering(choose=lambda self, x: bb.Choice("class_0", 2.0)), r"in \[0, 1\], or NaN; got"),
-        (answering(n_features=2), "has n_features = 2; wine has 13"),
-        (
-            answering(play=lambda self, x, r, every: np.zeros(len(x), int)),
-            "must play arms' numbers",
-        ),
-        (
-            answering(play=lambda self, x, r, every: (np.zeros(9, int), np.ones(9))),
-            "must play 1 rou",
-        ),
-        (
-            answering(play=lambda self, x, r, every: (np.full(len(x), -1), r[:, 0])),
-            "numbers 0 to 2",
-        ),
-        (answering(play=lambda self, x, r, every: (np.full(len(x), 0.0), r[:, 0])), "numbers 0 to"),
-    ],
-)
-def test_what_is_no_player_is_named(factory, match):
+def plays(answer):
+    return answering(play=lambda self, x, reward, every: answer(len(x)))
+
+
+NO_PLAYERS = {
+    "chose 'nowhere'; the arms are": answering(choose=lambda self, x: bb.Choice("nowhere")),
+    r"chose \['a'\]; the arms are": answering(choose=lambda self, x: bb.Choice(["a"])),
+    r"must choose a bb\.extend\.Choice\(arm, propensity\)": answering(choose=lambda self, x: "a"),
+    r"in \[0, 1\], or NaN; got": answering(choose=lambda self, x: bb.Choice("class_0", 2.0)),
+    "has the arms": lambda arms, n_features, seed: bb.LinTS(5, n_features),
+    "has n_features = 2; wine has 13": answering(n_features=2),
+    "must play arms' numbers": plays(lambda n: np.zeros(n, int)),
+    "must play 1 rou": plays(lambda n: (np.zeros(9, int), np.ones(9))),
+    "numbers 0 to 2": plays(lambda n: (np.full(n, -1), np.ones(n))),
+    "numbers 0 to": plays(lambda n: (np.full(n, 0.0), np.ones(n))),
+}
+
+
+@all_quick()
+@pytest.mark.parametrize("match", NO_PLAYERS)
+def test_what_is_no_player_is_named(match):
+    made = bb.Experiment([WINE], {"odd": NO_PLAYERS[match]}, 5, 1, points=6)
     with pytest.raises((RuntimeError, TypeError, ValueError), match=match):
-        bb.Experiment([WINE], {"odd": factory}, replications=1, horizon=5, points=6).run(
-            progress=False
-        )
+        made.run(progress=False)
 
 
 @pytest.mark.slow

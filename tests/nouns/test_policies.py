@@ -52,23 +52,11 @@ class Odd:
 @pytest.mark.parametrize(
     ("answer", "error", "match"),
     [
-        (
-            lambda known, p: None,
-            ValueError,
-            r"^Odd must give .* \(4, 3\); got",
-        ),
-        (
-            lambda known, p: p * np.nan,
-            ValueError,
-            r"^Odd must give .* sum to 1",
-        ),
+        (lambda known, p: None, ValueError, r"^Odd must give .* \(4, 3\); got"),
+        (lambda known, p: p * np.nan, ValueError, "^Odd must give .* sum to 1"),
         (lambda known, p: p + 0j, ValueError, "must be numbers"),
         (lambda known, p: np.ma.masked_array(p, p > 0), ValueError, "sum to 1; got .*nan"),
-        (
-            lambda known, p: p + known.n,
-            AttributeError,
-            "object has no attribute 'n'",
-        ),
+        (lambda known, p: p + known.n, AttributeError, "object has no attribute 'n'"),
     ],
 )
 def test_what_are_no_probabilities(answer, error, match):

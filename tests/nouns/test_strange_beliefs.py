@@ -1,9 +1,12 @@
 """Beliefs that answer wrongly, or do not count: a sentence names the method, nothing changes."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import bayesbandit as bb
+from tests.cases import all_quick
 from tests.nouns.stage import bandit, world
 
 POLICIES = [bb.Thompson(), bb.UCB(), bb.TopTwo()]
@@ -63,25 +66,11 @@ def wrong(change):
 MOMENTS = {
     "nothing": (lambda m: None, "must give a prediction, as .*; got None"),
     "means alone": (lambda m: m, "must give a prediction"),
-    "one row": (lambda m: Odd(m[0], m[0]), r"must be of \(3, 3\); got means \(3,\) and sds \(3,\)"),
-    "unknown": (lambda m: bb.LocationScale(m * np.nan, m), "must be finite"),
+    "one row": (lambda m: Odd(m[0], m[0]), r"must be of \(4, 3\); got means \(3,\) and sds \(3,\)"),
+    "unknown means": (lambda m: bb.LocationScale(m * np.nan, m), "must be finite"),
     "unknown sds": (lambda m: bb.LocationScale(m, m * np.nan), "deviations ≥ 0; got nan"),
-    "negative": (lambda m: Odd(m, -m), "standard deviations ≥ 0; got -1"),
+    "negative sds": (lambda m: Odd(m, -m), "standard deviations ≥ 0; got -1"),
 }
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("moments", MOMENTS)
-def test_wrong_moments(moments, policy):
-    change, match = MOMENTS[moments]
-    made = bandit(Model(Mean, predict=wrong(change)), policy)
-    made.belief.n += 1.0
-    before = made.stream.copy()
-    with pytest.raises((TypeError, ValueError), match=rf"Mean\.predict.*{match}"):
-        made.choose(world(3)[0])
-    np.testing.assert_array_equal(made.stream, before)
-    with pytest.raises((TypeError, ValueError), match=rf"Mean\.predict.*{match}"):
-        made.greedy(world(3)[0])
 
 
 VALUES = {
@@ -94,17 +83,53 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("values", VALUES)
+BEST = {
+    "more than 1": (lambda p: p + 0.5, "probabilities ≥ 0 that sum to 1"),
+    "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
+    "negative": (lambda p: 0 * p + [2.0, -0.5, -0.5], "probabilities ≥ 0"),
+    "unknown": (lambda p: p * np.nan, "probabilities ≥ 0"),
+    "turned probabilities": (lambda p: p.T, r"must give probabilities \(4, 3\); got \(3, 4\)"),
+}
+
+
+def chances(change):
+    """A method that gives moments, and other probabilities of being best."""
+
+    def predict(self, x):
+        third = np.full((len(x), 3), 1 / 3)
+        return Odd(third, third, change(third))
+
+    return predict
+
+
+WRONG = {  # a model, and words of the error
+    **{
+        name: (Model(Mean, predict=wrong(change)), rf"Mean\.predict.*{match}")
+        for name, (change, match) in MOMENTS.items()
+    },
+    **{
+        name: (Model(Drawn, values=lambda self, x, f=f: f(Drawn.values(self, x))), r"\.values must")
+        for name, f in VALUES.items()
+    },
+    **{
+        name: (Model(Mean, predict=chances(change)), rf"Odd\.best.*{match}")
+        for name, (change, match) in BEST.items()
+    },
+}
+CASES = [*product([*MOMENTS, *VALUES], POLICIES), *((name, POLICIES[0]) for name in BEST)]
+
+
+@all_quick()
+@pytest.mark.parametrize(("case", "policy"), CASES, ids=str)
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_wrong_values(values, policy):
-    made = bandit(
-        Model(Drawn, values=lambda self, x: VALUES[values](Drawn.values(self, x))), policy
-    )
+def test_a_wrong_answer_is_named_and_changes_nothing(case, policy):
+    model, match = WRONG[case]
+    made = bandit(model, policy)
     made.belief.n += 1.0
     before = made.stream.copy()
-    with pytest.raises(ValueError, match=r"Drawn\.values must"):
-        made.choose(world(4)[0])
+    for ask in (made.choose, made.greedy)[: 2 if case in MOMENTS else 1]:
+        with pytest.raises((TypeError, ValueError), match=match):
+            ask(world(4)[0])
     np.testing.assert_array_equal(made.stream, before)
 
 
@@ -137,31 +162,6 @@ def test_one_that_does_not_count_its_rounds():
     with pytest.raises(ValueError, match=r"Mean\.update must leave n = \[1\. 0\. 0\.\]"):
         made.update(world(1)[0], ["a"], [1.0])
     assert made.history.total == 0
-
-
-BEST = {
-    "more than 1": (lambda p: p + 0.5, "probabilities ≥ 0 that sum to 1"),
-    "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
-    "negative": (lambda p: 0 * p + [2.0, -0.5, -0.5], "probabilities ≥ 0"),
-    "unknown": (lambda p: p * np.nan, "probabilities ≥ 0"),
-    "turned": (lambda p: p.T, r"must give probabilities \(4, 3\); got \(3, 4\)"),
-}
-
-
-@pytest.mark.parametrize("best", BEST)
-def test_wrong_probabilities(best):
-    change, match = BEST[best]
-
-    def wrongly(self, x):
-        third = np.full((len(x), 3), 1 / 3)
-        return Odd(third, third, change(third))
-
-    made = bandit(Model(Mean, predict=wrongly))
-    made.belief.n += 1.0
-    before = made.stream.copy()
-    with pytest.raises(ValueError, match=rf"Odd\.best must give.*{match}|Odd\.best {match}"):
-        made.choose(world(4)[0])
-    np.testing.assert_array_equal(made.stream, before)
 
 
 def test_a_state_that_a_file_would_change_is_not_saved(tmp_path):

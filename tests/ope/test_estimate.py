@@ -265,8 +265,10 @@ def test_variance_by_hand():
     w, y, _ = parts(log, pi)
     w1 = (log.played == 1) / log.propensity
     e = log.probabilities
-    for target, delta, ratios in ((pi, pi, [w]), ((pi, 1), pi - np.eye(K)[1], [w, w1])):
-        found = estimate(log, target)
+    truth = 0.5 + 0.2 * log.x[:, :1] * np.arange(-1, K - 1)  # rewards vary less around it
+    pair = (pi, 1), pi - np.eye(K)[1], [w, w1]
+    for mean, (target, delta, ratios) in product(("chosen", truth), ((pi, pi, [w]), pair)):
+        found = estimate(log, target, mean=mean)
         for t in (7, 130, N):
             error = np.sqrt(found.sums.V[t - 1]) / found.sums.H[t - 1]
             w_A, m = (delta / e)[np.arange(N), log.played], found.m
@@ -344,12 +346,6 @@ def test_subgroups_by_hand():
     error = error_by_hand(log, part, pi / log.probabilities, weighted, part.m, [w])
     assert part.se == pytest.approx(error)
     assert whole.n == N
-
-
-@pytest.mark.parametrize("wrong", ["red", None, 3])
-def test_policies_are_a_mapping_or_a_list(wrong):
-    with pytest.raises(TypeError, match="policies must be a mapping"):
-        evaluate(made()[0], wrong)
 
 
 def test_missing_rewards():
@@ -460,6 +456,9 @@ def test_adjusted_p_are_no_smaller_than_draws_can_tell():
 
 def test_refusals():
     log, pi = made()
+    for wrong in ("red", None, 3):
+        with pytest.raises(TypeError, match="policies must be a mapping"):
+            evaluate(log, wrong)
     rare = np.tile([0.996, 0.002, 0.002], (N, 1))
     few = Log(None, np.where(np.arange(N) % 200 == 3, 1, 0), np.ones(N), rare)
     assert "effective sample size is 2.0, below 5" in estimate(few, 1).refused

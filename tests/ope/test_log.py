@@ -65,11 +65,6 @@ def test_bad_input_is_a_sentence(said):
         log(**BAD[said])
 
 
-def test_a_log_of_one_round():
-    with pytest.raises(ValueError, match="at least two rounds; got 1"):
-        Log(X[:1], ["a"], [1.0], [[1.0, 0.0]], arms=["a", "b"])
-
-
 def test_of_two_arms_one_propensity_says_both():
     one = log(probabilities=None, propensity=E[np.arange(4), [0, 1, 0, 1]])
     np.testing.assert_allclose(one.probabilities, E)
@@ -84,35 +79,9 @@ def test_batches_double_and_cover():
     assert sizes[:4] == [1, 2, 4, 8]
     assert all(b.stop - b.start <= max(20, b.start // 50) for b in many.batches)
     assert max(sizes) == 58
-    assert Log(None, many.played[:1000], many.reward[:1000], many.probabilities[:1000]).batches[
-        :-1
-    ] == [b for b in many.batches if b.stop < 1000]  # they depend on earlier rounds only
+    earlier = [b for b in many.batches if b.stop < 1000]  # they depend on earlier rounds only
+    assert many[:1000].batches[:-1] == earlier
     assert [(b.start, b.stop) for b in log(batch=[3, 3, 5, 9]).batches] == [(0, 2), (2, 3), (3, 4)]
-
-
-def test_slices_are_logs():
-    whole = log(time=[1, 2, 3, 4], batch=[0, 0, 1, 1], snapshots=None)
-    first, later = whole.split(0.5)
-    assert (len(first), len(later)) == (2, 2)
-    assert later.arm.tolist() == ["a", "b"]
-    np.testing.assert_array_equal(later.time, [3, 4])
-    with pytest.raises(IndexError):
-        whole[::-1]
-
-
-def test_within_a_delay():
-    timed = log(time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
-    some = timed.within(2, default=-1.0)
-    np.testing.assert_array_equal(some.reward, [1.0, -1.0, -1.0])
-    dated = log(time=pd.date_range("2026-01-01", periods=4), reward_time=[np.nan] * 4)
-    assert dated.time[1] - dated.time[0] == 86_400
-
-
-@pytest.mark.parametrize("default", ["none", None, np.inf, True])
-def test_within_takes_a_number_or_nan(default):
-    timed = log(time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
-    with pytest.raises(ValueError, match="default must be a finite number"):
-        timed.within(2, default=default)
 
 
 def test_an_error_names_the_arm_that_is_unknown():
@@ -168,13 +137,21 @@ def test_of_a_history():
         Log.of(3)
 
 
-def test_a_window_without_a_reward_has_default_rewards():
-    """Nobody clicked within the delay, and the only click came in the last rounds."""
-    timed = log(reward=[np.nan] * 3 + [1.0], time=[0, 1, 2, 9], reward_time=[np.nan] * 3 + [10])
-    np.testing.assert_array_equal(timed.within(2, default=0).reward, [0.0, 0.0, 0.0])
+def test_rewards_within_a_delay():
+    """Later ones are missing, or the default; the last rounds, which lack the time, are left out.
+
+    Also where nobody clicked within the delay, and the only click came in the last rounds.
+    """
+    timed = log(time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
+    np.testing.assert_array_equal(timed.within(2, default=-1.0).reward, [1.0, -1.0, -1.0])
+    for default in ("none", None, np.inf, True):
+        with pytest.raises(ValueError, match="default must be a finite number"):
+            timed.within(2, default=default)
+    late = log(reward=[np.nan] * 3 + [1.0], time=[0, 1, 2, 9], reward_time=[np.nan] * 3 + [10])
+    np.testing.assert_array_equal(late.within(2, default=0).reward, [0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="must not all be missing"):
-        timed.within(2)
-    assert np.isnan(timed[:3].reward).all()
+        late.within(2)
+    assert np.isnan(late[:3].reward).all()
 
 
 def test_slices_keep_every_part():
@@ -190,6 +167,9 @@ def test_slices_keep_every_part():
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(getattr(part, name), value[[0, 2, 3]])
     assert (part.arms, part.features, part.encoder) == (whole.arms, whole.features, None)
+    assert [half.arm.tolist() for half in whole.split(0.5)] == [["a", "b"], ["a", "b"]]
+    with pytest.raises(IndexError):
+        whole[::-1]
 
 
 def test_what_is_not_tested_is_not_said_to_have_passed():
@@ -245,9 +225,8 @@ def by_frame(p, folder):
 
 def by_file(p, folder):
     frame_of(p).to_csv(folder / "log.csv", index=False)
-    return bb.ope.read_log(
-        folder / "log.csv", x=[], probabilities={arm: f"p_{arm}" for arm in "abc"}
-    )
+    probabilities = {arm: f"p_{arm}" for arm in "abc"}
+    return bb.ope.read_log(folder / "log.csv", x=[], probabilities=probabilities)
 
 
 @pytest.mark.parametrize("read", [by_arrays, by_frame, by_file])
@@ -288,11 +267,10 @@ def test_other_ways_in_have_the_same_tolerance():
         ["2026-01-02T10:00:00Z", "2026-01-02 11:00:00.5+01:00", "2026-01-02 10:00:01"],
         pd.date_range("2026-01-02 10:00", periods=3, freq="500ms"),
         [1767348000.0, 1767348000.5, 1767348001],
-        [pd.Timestamp("2026-01-02 10:00:00", tz="UTC") + k * pd.Timedelta("500ms")
-         for k in range(3)],
+        list(pd.date_range("2026-01-02 10:00", periods=3, freq="500ms", tz="UTC")),
     ],
     ids=["text", "dates", "seconds", "objects"],
-)  # fmt: skip
+)
 def test_times_of_a_table_are_read_as_those_of_a_file(times):
     frame = pd.DataFrame({"arm": [0, 1, 0], "reward": 1.0, "propensity": 0.5, "at": times})
     found = Log.of(frame.assign(late=frame["at"]), time="at", reward_time="late", x=[])

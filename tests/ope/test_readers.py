@@ -6,6 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.ope import Log, read_log
+from tests.cases import all_quick
 
 
 def table(n=200, seed=0, arms=("a", "b", "c")):
@@ -28,9 +29,7 @@ def write(frame, folder, kind):
 
 def test_columns_that_are_no_contexts_are_left_out(tmp_path):
     """An identifier, or a column that never varies, is no reason to refuse a log."""
-    plain = table()[["action", "reward", "propensity"]].assign(
-        user_id=range(len(table())), shop="x"
-    )
+    plain = table()[["action", "reward", "propensity"]].assign(user_id=range(200), shop="x")
     with pytest.warns(UserWarning, match="read without contexts"):
         log = read_log(write(plain, tmp_path, "csv"))
     assert log.x.shape == (len(plain), 0)
@@ -41,16 +40,6 @@ def test_columns_that_are_no_contexts_are_left_out(tmp_path):
         pytest.raises(ValueError, match="rewards must be finite"),
     ):
         read_log(write(huge, tmp_path, "csv"))
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_columns_are_recognised(kind, tmp_path):
-    frame = table()
-    log = read_log(write(frame, tmp_path, kind))
-    assert log.arms == ("a", "b", "c")
-    np.testing.assert_allclose(log.probabilities, frame.iloc[:, :3])
-    assert log.features == ("age", "plan=paid")
-    assert log.time[1] - log.time[0] == 3600
 
 
 def test_columns_that_are_named(tmp_path):
@@ -71,28 +60,29 @@ def test_columns_that_are_named(tmp_path):
         read_log(path, arm="what", reward="got", probabilities={"b": "how often b"})
 
 
-def test_arms_that_are_numbers(tmp_path):
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_are_recognised(kind, tmp_path):
     frame = table(arms=(0, 1, 2))
-    for column in (frame["action"], frame["action"].astype(float)):
-        log = read_log(write(frame.assign(action=column), tmp_path, "csv"))
-        assert log.arms == (0, 1, 2)
-        assert log.probabilities is not None
+    log = read_log(write(frame, tmp_path, kind))
+    assert log.arms == (0, 1, 2)
+    np.testing.assert_allclose(log.probabilities, frame.iloc[:, :3])
+    assert log.features == ("age", "plan=paid")
+    np.testing.assert_allclose(log.x, log.encoder.transform(frame[list(log.encoder.columns)]))
+    assert log.time[1] - log.time[0] == 3600
 
 
 BAD = {
     r"column 'reward' \(reward\) must be numbers; got 'x' in round 3": {
         "reward": ["1", "2", "3", "x"] * 50
     },
-    r"propensities must be in \(0, 1\]; got 0.0": {"propensity": 0.0},
-    r"column 'action' \(arm\): 100 of 200 values are missing": {"action": ["a", None] * 100},
-    r"time must not run back": {"timestamp": ["2026-01-02", "2026-01-01"] * 100},
+    r"column 'action' \(arm\): 100 of the 200 labels are missing": {"action": ["a", None] * 100},
     r"column 'timestamp' \(time\) must be times": {"timestamp": "soon"},
     r"probabilities must sum to 1": {"probability_a": 0.5},
     r"probabilities are missing in 200 of 200 rounds": {"probability_a": np.nan},
-    r"rewards must not all be missing": {"reward": np.nan},
 }
 
 
+@all_quick()
 @pytest.mark.parametrize("said", BAD)
 def test_a_bad_column_is_a_sentence(said, tmp_path):
     path = write(table().assign(**BAD[said]), tmp_path, "csv")
@@ -103,15 +93,11 @@ def test_a_bad_column_is_a_sentence(said, tmp_path):
 def test_a_bad_file_is_a_sentence(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_log(tmp_path / "none.csv")
-    (tmp_path / "log.parquet").write_text("no")
-    with pytest.raises(ValueError, match="not a whole Parquet file"):
-        read_log(tmp_path / "log.parquet")
     plain = table().drop(columns=["propensity", "probability_b"])
     with pytest.raises(ValueError, match="has no probabilities"):
         read_log(write(plain, tmp_path, "csv"))
-    one = table().head(1)
     with pytest.raises(ValueError, match="at least two rounds; got 1"):
-        read_log(write(one, tmp_path, "csv"), x=[])
+        read_log(write(table().head(1), tmp_path, "csv"), x=[])
 
 
 def test_a_history_in_a_file(tmp_path):

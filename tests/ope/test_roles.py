@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit.cli.app import app
 from bayesbandit.ope import Log, read_log
-from bayesbandit.tables.roles import DEFAULTS, roles_of
-from tests.cases import few
+from bayesbandit.tables.roles import DEFAULTS
 
 ARMS = ["a", "b"]
 ROLES = {"arm": "what", "reward": "got", "propensity": "chance"}
@@ -77,18 +76,6 @@ def test_a_role_is_never_guessed_from_a_name(names, tmp_path):
     assert renamed == dict(zip(plain, names, strict=True))
     for part in ("x", "reward", "propensity", "played"):
         np.testing.assert_array_equal(getattr(log, part), getattr(same, part))
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@few("csv")
-def test_a_file_keeps_its_contexts(kind, tmp_path):
-    names = ["weight", "prob_churn", "p_value", "age", "p_a"]
-    frame, path = table(names), tmp_path / f"log.{kind}"
-    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
-    log = read_log(path)
-    assert sorted(log.features) == sorted(names)
-    assert sorted(log.encoder.columns) == sorted(names)
-    np.testing.assert_allclose(log.x, log.encoder.transform(frame[list(log.encoder.columns)]))
 
 
 def test_a_role_can_be_overridden(tmp_path):
@@ -356,27 +343,14 @@ def test_a_history_is_trained_without_its_weights(tmp_path):
         bb.learn(frame, new)
 
 
-def test_roles_of_names_alone():
-    frame = pd.DataFrame(columns=["x", "arm", "reward", "p_a", "p_b"])
-    found = roles_of(frame, "it", arms=ARMS, needs_propensity=False)
-    assert found.probabilities == {"a": "p_a", "b": "p_b"}
-    assert found.contexts == ("x",)
-
-
-def test_a_column_whose_role_another_has_is_no_context_in_silence():
-    """As a reward that another column replaces: it would tell the outcome."""
-    frame = pd.DataFrame(
-        {"x": [1.0, 2, 3], "arm": list("aba"), "reward": [0, 1, 1], "revenue": [0.0, 5, 7]}
-    ).assign(propensity=0.5)
-    log = Log.of(frame, reward="revenue")
-    assert list(log.features) == ["x"]
-    assert "reward" in str(log.roles)
-    assert list(Log.of(frame, reward="revenue", keep=["reward"]).features) == ["x", "reward"]
-
-
-def test_a_column_that_may_be_an_outcome_is_left_out():
-    frame = table(["click", "age"])
-    log = Log.of(frame)
+def test_what_another_column_replaces_is_no_context_unless_it_is_kept():
+    """Nor what may be an outcome: it would tell the reward."""
+    frame = table(["click", "age"]).assign(revenue=np.arange(60.0))
+    log = Log.of(frame.drop(columns="revenue"))
     assert log.roles.contexts == ("age",)
     assert log.roles.left == {"click": "the reward is 'reward'; keep uses this one"}
-    assert Log.of(frame, keep=["click"]).roles.contexts == ("click", "age")
+    assert Log.of(frame, keep=["click"]).roles.contexts == ("click", "age", "revenue")
+    other = Log.of(frame, reward="revenue")
+    assert other.roles.contexts == ("age",)
+    assert "reward" in str(other.roles)
+    assert Log.of(frame, reward="revenue", keep=["reward"]).features == ("reward", "age")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-import bayesbandit as bb
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
@@ -253,15 +252,6 @@ def test_forests_wait_for_growth():
     assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
 
 
-def test_no_features_are_needed():
-    bandit = bb.ForestTS(2, 0, **FEW)
-    for _ in range(40):
-        decision = bandit.choose()
-        bandit.observe(decision, float(decision.arm))
-    mean = bandit.choose().mean
-    np.testing.assert_allclose(mean, [0.0, 1.0])
-
-
 def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
     """Ten zeros are no certainty where rewards of others vary."""
     belief = Forest(**FEW, refit_every=1, variance_floor=2.0).belief(2, 1)
@@ -304,6 +294,3 @@ def test_weights_that_change_grow_a_forest_anew():
     assert not np.array_equal(after[:, 0], before[:, 0])
     np.testing.assert_array_equal(after[:, 1], before[:, 1])
     assert belief.fitted[0] == 30
-
-
-# ---- the door ------------------------------------------------------------------------------------

@@ -244,30 +244,6 @@ def test_arms_come_and_go_between_trees(preset, tmp_path):
     assert belief.n.shape == (3,)
 
 
-def test_without_features_it_is_one_leaf():
-    bandit = bb.PolicyTreeTS(2, 0, seed=1)
-    for _ in range(60):
-        decision = bandit.choose()
-        bandit.observe(decision, float(decision.arm == 1) + 0.1)
-    assert bandit.belief.tree.n_leaves == 1
-    assert bandit.choose().probabilities[1] > 0.9
-
-
-BASES = {
-    "cv": bb.Ridge("cv"),
-    "nig": bb.Ridge(variance="nig"),
-}
-
-
-@pytest.mark.parametrize("base", BASES)
-def test_any_ridge_is_an_outcome_model(base, tmp_path):
-    bandit = played(60, base=BASES[base], balanced=True)
-    bandit.save(tmp_path / "b")
-    again, x = bb.Bandit.load(tmp_path / "b"), world(60, 6)
-    np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
-    np.testing.assert_array_equal(again.belief.of_leaves(), bandit.belief.of_leaves())
-
-
 def test_it_prints():
     bandit = played(300)
     said = bandit.belief.text(bandit.arms, ["age", "income"])
@@ -278,14 +254,3 @@ def test_it_prints():
     assert firsts == [ARMS[k] for k in best]
     assert "x0" in str(bandit.belief)
     assert repr(bandit.belief).startswith("TreeBelief(")
-
-
-def test_what_is_no_outcome_model_is_named():
-    for wrong in ("ridge", bb.Ridge, bb.Bootstrap("ridge")):
-        with pytest.raises(TypeError, match="base must be Ridge"):
-            PolicyTree(base=wrong)
-    with pytest.raises(ValueError, match="inverse propensities, not of mean 1"):
-        bb.Bandit(2, PolicyTree(), bb.Thompson(), bb.InversePropensity(normalize=True),
-                  n_features=1)  # fmt: skip
-    with pytest.raises(TypeError, match="TreeBelief needs a method `posterior`"):
-        played(20).posterior("a")
