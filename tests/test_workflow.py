@@ -134,8 +134,24 @@ def test_models_are_compared_by_what_they_predict():
         x, reward, seed=0,
     )  # fmt: skip
     assert list(table.index) == ["true", "wide"]
-    with pytest.raises(ValueError, match="wide: a posterior of other rows"):
-        bb.compare_models({"wide": best}, x[:9], reward[:9])
+    for rows in ((x[:9], reward[:9]), (x, reward[::-1])):
+        with pytest.raises(ValueError, match="wide: a posterior of other rows"):
+            bb.compare_models({"wide": best}, *rows)
+    with pytest.raises(ValueError, match="again: a posterior of other rows"):
+        bb.compare_models({"true": best, "again": bb.fit(linear, x[::-1], reward)}, x, reward)
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({}, "models must be a dict of models or posteriors; got {}"),
+        ([linear], "models must be a dict of models or posteriors; got"),
+        ({"a": 3}, "a must be a RewardModel or a Posterior; got 3"),
+    ],
+)
+def test_what_is_no_table_of_models(models, said):
+    with pytest.raises(TypeError, match=said):
+        bb.compare_models(models, *world())
 
 
 @pytest.mark.parametrize(
@@ -150,6 +166,15 @@ def test_explain_says_how_a_bandit_learns(model, told):
     text = model.explain(2, bandit=True)
     assert text.startswith(model.explain(2))
     assert re.search(told, text)
+
+
+def test_a_prior_has_no_observations_and_needs_contexts():
+    x, _ = world()
+    assert "observed_data" not in linear.prior_predictive(x, draws=2).children
+    with pytest.raises(ValueError, match=r"linear: x must be contexts \(n, d\).*got None"):
+        linear.check(None)
+    with pytest.raises(ValueError, match="does not take `arm`; n_arms must be None"):
+        linear.prior_predictive(x, n_arms=2)
 
 
 def test_rewards_by_a_potential_cannot_be_drawn():

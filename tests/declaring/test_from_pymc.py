@@ -180,6 +180,26 @@ def test_what_cannot_be_followed_is_refused_with_what_to_write(settings, said):
         handed(**settings)
 
 
+@pytest.mark.parametrize(
+    ("dims", "of_rewards", "is_refused"),
+    [(None, None, True), ("obs", None, True), ("obs", "obs", True), ("other", "obs", False)],
+)
+def test_data_as_long_as_the_rewards_are_of_the_rows_unless_dims_tell(dims, of_rewards, is_refused):
+    def made():
+        with pm.Model(coords={"obs": range(9), "other": range(9)}) as model:
+            z = pm.Data("z", np.arange(9.0), dims=dims)
+            mu = pm.Deterministic("mu", pm.Normal("b") * z + pm.Data("one", np.ones(9)))
+            pm.Normal("y", mu, 1.0, observed=np.zeros(9), dims=of_rewards)
+        return model
+
+    rows = {"one": lambda x: x[:, 0]}
+    if is_refused:
+        with pytest.raises(ValueError, match=r"'z' have a value for each row.*rows=\{\"z\""):
+            RewardModel.from_pymc(made, "mu", rows=rows)
+    else:
+        RewardModel.from_pymc(made, "mu", rows=rows)
+
+
 def test_an_array_of_rows_that_nothing_replaces_is_refused():
     with pytest.raises(ValueError, match=r"an array of 60 constants.*rows=\[\(array, lambda"):
         RewardModel.from_pymc(no_data, "p")

@@ -1,5 +1,6 @@
 """Estimates against formulas, exact identities, and each refusal by a log that deserves it."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -506,6 +507,29 @@ def test_a_refuted_log_needs_force():
     assert "refuted" in found.refused
     assert np.isnan(found.low)
     assert estimate(wrong, 0, force=True).refused == ""
+
+
+def test_rewards_that_are_missing_by_arm_are_not_missing_at_random():
+    rng = np.random.default_rng(0)
+    arm, reward = rng.integers(0, 2, 400), rng.normal(size=400)
+    p, kept = np.full((400, 2), 0.5), rng.random(400)
+    by_arm = Log(None, arm, np.where(kept < np.where(arm == 0, 0.3, 0.9), reward, np.nan), p)
+    by_chance = Log(None, arm, np.where(kept < 0.6, reward, np.nan), p)
+    found = estimate(by_arm, 0, missing="random")
+    assert re.search("rewards are missing.*depends on the arm.*are refuted", found.refused)
+    assert np.isnan(found.low)
+    assert estimate(by_arm, 0, missing="random", force=True).refused == ""
+    assert estimate(by_chance, 0, missing="random").refused == ""
+    whole = Log(None, arm, reward, p)
+    assert "depends on the arm" in estimate(whole, 0, subgroup=arm == 0).refused
+    assert estimate(whole, 0, subgroup=kept < 0.5).refused == ""
+
+
+@pytest.mark.parametrize("target", [True, 1.0, [1, 0], ("a",), {"a": 1}, b"a"])
+def test_what_is_no_target(target):
+    log = next(linear(1, seed=2).logs())
+    with pytest.raises(TypeError, match="a target is an arm's name, probabilities"):
+        estimate(log, target)
 
 
 @pytest.mark.parametrize("d", [2, 0])

@@ -1,5 +1,6 @@
 """`bayesbandit log backup | prune | erase | export`, run as a user would on a log at work."""
 
+import json
 import sqlite3
 
 import numpy as np
@@ -71,6 +72,27 @@ def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_pat
     assert frame["arm"].tolist() == stored["arm"].tolist()
     np.testing.assert_array_equal(frame["propensity"], stored["propensity"])
     np.testing.assert_array_equal(frame["reward"], stored["reward"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_of_both_types_are_verified_and_exported(url, tmp_path, ending):
+    out = tmp_path / f"decisions.{ending}"
+    with bb.DecisionLog(url) as log:
+        service = bb.Service(bb.LinTS(["mail", 7], 1, seed=0), log)
+        decisions = [service.decide([1.0], arms=arms) for arms in (None, [7], ["mail"])]
+        assert log.verify().empty
+    found = run("log", "export", "--log", url, out)
+    assert found.exit_code == 0, found.said
+    frame = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert frame["arm"].tolist() == [str(one.arm) for one in decisions]
+    as_lists = frame[["arms", "probabilities", "x"]]
+    if ending == "csv":
+        as_lists = as_lists.map(json.loads)
+    assert as_lists["arms"].map(list).tolist() == [["mail", 7 if ending == "csv" else "7"]] * 3
+    assert as_lists["x"].map(list).tolist() == [[1.0]] * 3
+    np.testing.assert_array_equal(
+        np.stack(as_lists["probabilities"]), [one.probabilities for one in decisions]
+    )
 
 
 @pytest.mark.parametrize(
