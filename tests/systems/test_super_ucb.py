@@ -55,7 +55,7 @@ def by_the_listing(x, reward, T, alpha):
 def test_a_batch_is_its_rows_one_by_one():
     x, _, reward = world(40)
     arm = np.random.default_rng(1).integers(0, 3, 40)
-    whole, each = (SuperUCB(horizon=100).belief(3, 2) for _ in range(2))
+    whole, each = (SuperUCB(horizon=100, alpha=0.3).belief(3, 2) for _ in range(2))
     rows = x, arm, reward[np.arange(40), arm]
     whole.update(*rows)
     for i in range(40):
