@@ -6,6 +6,7 @@ inner functions trust their arguments.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -407,6 +408,20 @@ def arm_names(arms: object) -> tuple[Name, ...]:
         twice = next(a for a in names if names.count(a) > 1)
         raise ValueError(f"arms must have different names; got {twice!r} more than once")
     return names
+
+
+def json_text(value: object) -> str:
+    """Return values as JSON, those of NumPy too; a row with names is an object, and dates are as
+    `str` shows them."""
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping) or hasattr(value, "items"):  # a Series
+        return dict(value.items())
+    return str(value)
 
 
 def shown(value: object) -> str:

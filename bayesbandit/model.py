@@ -185,8 +185,9 @@ class RewardModel(Declaration):
         scales by the data, are those of the model. `Intercept` is that of predictors less their
         means, as in bambi's PyMC model, unless bambi.Model(…, center_predictors=False) is given.
         Each term is tested on new rows, made by drawing each column of the data at random.
-        ValueError is raised for a term that is not linear in the features, for hsgp terms, and for
-        a family whose mean reward is not a parameter of its likelihood, such as hurdle ones.
+        ValueError is raised for a term that is not linear in the features, for hsgp terms, for a
+        response that is computed, as log(y) or truncated(y, 0, 5), and for a family whose mean
+        reward is not a parameter of its likelihood, such as hurdle ones.
         """
         from bayesbandit.declaring import from_bambi
 

@@ -460,6 +460,7 @@ class Bandit:
         With `Shared`, its features rank it at once if any arm has a reward.
         """
         names = checks.arm_names((*self.arms, arm))
+        validation.check_change(self.spec, len(self.arms), self.n_features, removes=False)
         draft = transactions.fork(self)
         needed(draft.belief, Resizable, "an arm is added").add_arm()
         draft._change_arms(names)
@@ -467,10 +468,15 @@ class Bandit:
 
     @transactions.exclusive
     def remove_arm(self, arm: Name) -> None:
-        """Remove an arm and what was learned about it; its rounds stay in the history."""
+        """Remove an arm and what was learned about it; its rounds stay in the history.
+
+        Raise ValueError if the arms share a declared model that tells them apart by their places,
+        as by a constant for each: others would take the place of the removed one.
+        """
         k = self.number(arm)
         if len(self.arms) == 1:
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
+        validation.check_change(self.spec, len(self.arms), self.n_features, removes=True)
         removed = self.arms[k]
         draft = transactions.fork(self)
         needed(draft.belief, Resizable, "an arm is removed").remove_arm(k)
@@ -494,7 +500,8 @@ class Bandit:
         """Learn what another bandit has learned, as if its rounds had come next.
 
         It is exact, to rounding, for beliefs that are sums over rounds: `Ridge` (with the folds of
-        its cross-validation), declared models with a closed form, and those by `engine="laplace"`.
+        its cross-validation), declared models that learn row by row in closed form, and those by
+        `engine="laplace"`.
         The other bandit stays as it is, and this one keeps its policy and random numbers. Its
         rounds are counted in `t` and put behind those of `history`.
 

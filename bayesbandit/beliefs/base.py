@@ -291,6 +291,9 @@ class Declaring(Protocol):
     def refuses_sharing(self, n_features: int) -> str:
         """Return why the model would give all arms that share it the same reward; "" if not."""
 
+    def refuses_removal(self, n_arms: int, n_features: int) -> str:
+        """Return why no arm can be removed, so that others take its place; "" if one can."""
+
 
 @runtime_checkable
 class ComparingArms(Protocol):

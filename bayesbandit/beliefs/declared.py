@@ -96,6 +96,15 @@ class Declared:
             return ""
         return f"the mean reward of {self.declared.name} does not depend on x"
 
+    def refuses_removal(self, n_arms: int, n_features: int) -> str:
+        """Return why no arm can be removed, so that others take its place; "" if one can."""
+        if not self.declared.takes_arm or self.plan(n_arms, n_features).functions.arms_are_alike:
+            return ""
+        return (
+            f"{self.declared.name} tells arms apart by their places (a constant, an order or an "
+            "index of them), and those behind a removed arm would take the places before theirs"
+        )
+
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """Return the plan, with its engine, for so many arms and features.
 

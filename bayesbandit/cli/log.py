@@ -10,7 +10,6 @@ import typer
 from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
 from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
-from bayesbandit.runtime.json_text import json_text
 
 log = typer.Typer(
     name="log",
@@ -81,6 +80,8 @@ def export(
 
     Lists are JSON in a CSV file. In a Parquet file arms are text if some are text and some numbers.
     """
+    from bayesbandit.checks import json_text
+
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")

@@ -91,6 +91,11 @@ def built(
             raise TypeError("a formula needs data=, the table to which it is fitted")
         formula = bambi.Model(formula, data, family=family, priors=dict(priors or {}))
     one_of(formula.family.name, "family", tuple(MEAN_PARAMETERS))
+    if (response := formula.response_term.name) not in formula.data.columns:
+        raise ValueError(
+            f"the response must be a column of the data, which rewards take the place of; got "
+            f"{response!r}"
+        )
     for component in formula.conditional_parameters.values():
         if component.hsgp_terms:
             raise ValueError(

@@ -145,14 +145,15 @@ class Handover:
                 )
 
     def _is_as_long(self, values: Any) -> bool:
-        """Return whether values have as many rows as there are rewards, and more than one."""
-        return self.n > 1 and np.shape(values)[:1] == (self.n,)
+        """Return whether an axis of values is as long as the rewards, which are more than one."""
+        return self.n > 1 and self.n in np.shape(values)
 
     def declare(self, x: Any, reward: Any, arm: Any = None, weight: Any = None) -> Any:
         """Declare the variables in the current model, and return the mean reward."""
         import pymc as pm
         import pytensor.tensor as pt
         from pymc.distributions.shape_utils import change_dist_size
+        from pytensor.graph.traversal import ancestors
 
         model = self.model
         built = pm.modelcontext(None)
@@ -184,13 +185,17 @@ class Handover:
                     initval=model.rvs_to_initial_values.get(rv),
                 )
                 continue
-            observed = _rebuilt(model.rvs_to_values[rv], done)
+            value = model.rvs_to_values[rv]
+            observed = _rebuilt(value, done)
             if rv is self.reward:
-                observed = reward if part is None else part
+                # what is computed of data that `rows` replaces stays so, as a logarithm of them
+                if self.swaps.keys().isdisjoint(ancestors([value])):
+                    observed = reward
+                observed = observed if part is None else part
                 dims = dims if part is None else None
                 new = change_dist_size(new, (observed.shape[0],))
             if rv is self.reward and self.weighted:
-                done[rv] = pm.Potential(name, weight * pm.logp(new, reward), dims="row")
+                done[rv] = pm.Potential(name, weight * pm.logp(new, observed), dims="row")
             else:
                 done[rv] = built.register_rv(new, name, observed=observed, dims=dims)
         for potential in model.potentials:
@@ -264,6 +269,9 @@ def _observed(model: pm.Model, reward: str | None) -> Variable:
     if reward not in names:
         listed = ", ".join(map(repr, names)) or "none"
         raise ValueError(f"reward must name an observed variable ({listed}); got {reward!r}")
+    imputed = reward.replace("_observed", "_unobserved")
+    if imputed != reward and imputed in model.named_vars:
+        raise ValueError(f"missing rewards are imputed ({imputed!r}): leave these rows out")
     return model[reward]
 
 

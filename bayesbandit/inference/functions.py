@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +67,32 @@ class Functions:
     def prior(self) -> PriorDraws:
         """Draws from the prior."""
         return PriorDraws(self.built)
+
+    @cached_property
+    def arms_are_alike(self) -> bool:
+        """Whether a model over arms stays the same where these change their places.
+
+        Then neither the log density nor the mean rewards change at random points, whose elements by
+        arm, and the rows' arms, are moved on by one.
+        """
+        rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        K = len(self.built.coords["arm"] or ())
+        rng = np.random.default_rng(0)
+        dims = self.built.named_vars_to_dims
+        here = dict(self.prior.points())
+        there = {}
+        for v in self.built.free_RVs:
+            if self.built.rvs_to_transforms[v] is None:  # a flat prior has no draws
+                here[v.name] = here[v.name] + rng.normal(size=here[v.name].shape)
+            there[v.name] = here[v.name]
+            for axis, dim in enumerate(dims.get(v.name) or (), 1):
+                if dim == "arm":
+                    there[v.name] = np.roll(there[v.name], 1, axis)
+        moved = rows | {"arm": (rows["arm"] + 1) % K}
+        density, mean = self.row_likelihood.joint, self.outcomes.mean_reward
+        before = density(here, rows), mean(here, rows["x"], rows["arm"])
+        after = density(there, moved), mean(there, rows["x"], moved["arm"])
+        return all(map(partial(np.allclose, rtol=1e-8, equal_nan=True), before, after))
 
     @cached_property
     def regression(self) -> Regression:

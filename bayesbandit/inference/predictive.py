@@ -16,6 +16,7 @@ from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.operations import bare, elementwise_name
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
@@ -77,7 +78,26 @@ def rewards_of(built: pm.Model, name: str) -> str:
             f"{name}: rewards can be drawn where one observed variable has them, without "
             f"potentials; the likelihood is {what}"
         )
+    check_observes_rewards(built, by_row[0], name)
     return by_row[0]
+
+
+def check_observes_rewards(built: pm.Model, observed: str, name: str) -> None:
+    """Raise ValueError if an observed variable's values are computed of the rewards.
+
+    Draws of logarithms are no rewards, nor is their density one of rewards.
+    """
+    value = built.rvs_to_values[built[observed]]
+    while value.owner is not None and (
+        elementwise_name(value) == "Cast" or bare(value) is not value
+    ):
+        value = value.owner.inputs[0]
+    if value is not containers(built)["reward"]:
+        raise ValueError(
+            f"{name}: {observed!r} observes what is computed of the rewards, on another scale than "
+            "theirs: declare the distribution of the rewards themselves, as pm.LogNormal for "
+            "rewards with normal logarithms"
+        )
 
 
 def check(

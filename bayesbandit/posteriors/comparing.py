@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Contexts, shown
+from bayesbandit.inference.predictive import check_observes_rewards
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
@@ -57,6 +58,7 @@ def compare_models(
                 f"{', '.join(map(repr, likelihoods)) or 'none'}), which a comparison by leaving "
                 "rows out needs"
             )
+        check_observes_rewards(posterior.plan.built, str(by_row[0]), name)
         tree["log_likelihood"] = (
             tree["log_likelihood"].dataset[by_row].rename({by_row[0]: "reward"})
         )

@@ -67,7 +67,8 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float | None:
-        """Return the log marginal likelihood of the rewards.
+        """Return the log marginal likelihood of what the model observes: of the rewards, or of
+        what it computes of them, such as their logarithms.
 
         It is None unless the posterior has a closed form and was not streamed.
         """

@@ -13,9 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bayesbandit import checks
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, json_text
 from bayesbandit.runtime.identifiers import id_text, new_ids
-from bayesbandit.runtime.json_text import json_text
 
 RETRY_SECONDS = 0.02  # seconds before the same request is sent again
 DONE = {"/decide": 200, "/reward": 200, "/activate": 204}

@@ -17,10 +17,9 @@ import numpy as np
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
-from bayesbandit.checks import Name, Table, arm_names, is_real
+from bayesbandit.checks import Name, Table, arm_names, is_real, json_text
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
-from bayesbandit.runtime.json_text import json_text
 from bayesbandit.store.records import DECISION_COLUMNS, Stored
 from bayesbandit.tables.words import ISO
 
