@@ -106,7 +106,9 @@ def watch(
         quantiles = {name: [lags.quantile(q)] for name, q in QUANTILES.items()}
         tables[LAG_TABLE] = pd.DataFrame({"rewards": [len(lags)], **quantiles})
         half = pd.Timedelta(hours=lags.median()).round("ms")
-        answer += f" Half of the rewards came within {half}."
+        minute = pd.Timedelta(minutes=1)
+        within = half if half >= minute else f"{half.total_seconds():g} seconds"
+        answer += f" Half of the rewards came within {within}."
     if data is not None:
         answer += changed(data)
     return tables, figures, answer

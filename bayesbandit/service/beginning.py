@@ -49,9 +49,8 @@ def check_same(log: DecisionLog, beginning: Beginning, described_as: Mapping[str
     for what, value in described_as.items():
         if value != begun[what]:
             raise ValueError(
-                f"{log} began with another {what}: {_shown(what, begun[what])}, not "
-                f"{_shown(what, value)}; bb.Service.open(log) goes on with the log's, and another "
-                "bandit needs another log"
+                f"{log} began with {what} {_shown(what, begun[what])}, not {_shown(what, value)}; "
+                "bb.Service.open(log) goes on with the log's, and another bandit needs another log"
             )
 
 

@@ -83,6 +83,11 @@ class Service:
         check_same(log, beginning, beginning_of(bandit, beginning) | vars(settings))
         parts = Parts(policy=bandit.policy, model=bandit.spec, balance=bandit.balance)
         self._begin(log, beginning, parts, snapshot_every, clock)
+        if (limit := self.bandit.history.limit) != bandit.history.limit:
+            raise ValueError(
+                f"{log} has a bandit with history={limit}; got history={bandit.history.limit}: "
+                "another bandit needs another log"
+            )
 
     @classmethod
     def open(
@@ -245,7 +250,8 @@ class Service:
         several = not isinstance(id, str)
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
-        values = checks.column(value if several else [value], n, "rewards").tolist()
+        # databases may lose the sign of −0.0, which a digest would miss
+        values = (checks.column(value if several else [value], n, "rewards") + 0.0).tolist()
         if not several or isinstance(at, str | bytes) or not isinstance(at, Iterable):
             at = [at] * n
         if len(at := list(at)) != n:

@@ -283,6 +283,12 @@ class Database:
     def _make(self) -> None:
         """Create the tables if there are none; raise ValueError if they have another format."""
         with self.read() as connection:
+            encoding = None if self.sqlite else connection.scalar(text("SHOW server_encoding"))
+            if encoding not in (None, "UTF8"):
+                raise ValueError(
+                    f"the database {self.shown} must have the encoding UTF8, which holds all "
+                    f"texts; got {encoding}: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+                )
             if self._known(connection):
                 return
         with self.write(patient=True) as connection:

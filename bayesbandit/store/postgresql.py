@@ -21,6 +21,7 @@ SERVER_SETTINGS = {  # each is another one if the address has it
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "prepare_threshold": None,  # a prepared statement belongs to a session
+    "client_encoding": "utf8",  # which the server may not have: see `Database._make`
 }
 
 

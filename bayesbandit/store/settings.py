@@ -73,7 +73,7 @@ def settings_of(
             'default_reward needs wait, as wait="1d": the time after which it is learned'
         )
     if default_reward is not None:
-        default_reward = number(default_reward, "default_reward", largest=MAX_ABS_VALUE)
+        default_reward = number(default_reward, "default_reward", largest=MAX_ABS_VALUE) + 0.0
     if not isinstance(activation, bool):
         raise TypeError(f"activation must be True or False; got {activation!r}")
     microseconds = None if span is None else math.ceil(span * 1e6)

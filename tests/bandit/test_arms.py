@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,31 @@ import bayesbandit as bb
 from tests.players import play, world
 
 NAMES = st.lists(st.one_of(st.text(max_size=5), st.integers()), min_size=1, max_size=6, unique=True)
+
+
+COSTS = np.array([5.0, 0.0, 4.0])
+
+
+@bb.reward_model(v=bb.Prior("Normal", mu=0, sigma=10))
+def costs_by_place(x, reward, arm, v):
+    mu = v - pm.math.constant(COSTS)[arm] + 0 * x[:, 0]
+    pm.Normal("r", mu, 0.3, observed=reward)
+    return mu
+
+
+@bb.reward_model(v=bb.Prior("Normal", mu=COSTS, sigma=1, dims="arm"))
+def priors_by_place(x, reward, arm, v):
+    mu = v[arm] + 0 * x[:, 0]
+    pm.Normal("r", mu, 0.3, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("model", [costs_by_place, priors_by_place])
+def test_no_arm_takes_the_place_of_another_that_a_model_knows(model):
+    bandit = bb.Bandit(["a", "b", "c"], model, bb.Thompson(), n_features=1, seed=0)
+    with pytest.raises(ValueError, match=r"tells arms apart by their places.*make another bandit"):
+        bandit.remove_arm("a")
+    assert bandit.arms == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(

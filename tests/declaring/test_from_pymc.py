@@ -200,6 +200,38 @@ def test_data_as_long_as_the_rewards_are_of_the_rows_unless_dims_tell(dims, of_r
         RewardModel.from_pymc(made, "mu", rows=rows)
 
 
+def test_what_is_observed_of_the_rewards_stays_so():
+    """As logarithms of them; and it has no draws of rewards."""
+    rng = np.random.default_rng(0)
+    z, r = rng.normal(size=N), np.exp(rng.normal(size=N))
+
+    def made():
+        with pm.Model() as model:
+            mu = pm.Deterministic("mu", pm.Normal("b", 0, 1) * pm.Data("z", z))
+            pm.Normal("y", mu, 1.0, observed=pm.math.log(pm.Data("r", r)))
+        return model
+
+    model = RewardModel.from_pymc(made, "mu", rows={"z": 0, "r": lambda reward: reward})
+    mean = bb.fit(model, z[:, None], r).coefficients["b"][0]
+    assert mean == pytest.approx(z @ np.log(r) / (z @ z + 1), rel=1e-9)
+    with pytest.raises(ValueError, match="'y' observes what is computed of the rewards"):
+        model.prior_predictive(z[:, None])
+    with pytest.raises(ValueError, match="'y' observes what is computed of the rewards"):
+        bb.compare_models({"a": model}, z[:, None], r)
+
+
+def test_rewards_that_are_missing_are_not_handed_over():
+    def made():
+        with pm.Model() as model:
+            pm.Normal(
+                "y", pm.Deterministic("mu", pm.Normal("b") * np.ones(3)), observed=[0, 1, np.nan]
+            )
+        return model
+
+    with pytest.raises(ValueError, match=r"missing rewards are imputed .*leave these rows out"):
+        RewardModel.from_pymc(made, "mu", reward="y_observed")
+
+
 def test_an_array_of_rows_that_nothing_replaces_is_refused():
     with pytest.raises(ValueError, match=r"an array of 60 constants.*rows=\[\(array, lambda"):
         RewardModel.from_pymc(no_data, "p")

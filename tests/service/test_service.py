@@ -581,17 +581,30 @@ def test_another_bandit_needs_another_log(lite):
         "arms": bb.LinTS(["mail", "call"], 2),
         "n_features": bb.LinTS(["mail", "call", "wait"], 3),
         "policy": bb.LinUCB(["mail", "call", "wait"], 2),
-        "another rounds": service.bandit,
+        "began with rounds": service.bandit,
+        "has a bandit with history=10000; got history=0": bb.LinTS(
+            ["mail", "call", "wait"], 2, history=0
+        ),
     }
     for said, bandit in others.items():
         with pytest.raises(ValueError, match=said):
             begun(lite, bandit)
-    with pytest.raises(ValueError, match="another wait: 86400 seconds, not 172800 seconds"):
+    with pytest.raises(ValueError, match="began with wait 86400 seconds, not 172800 seconds"):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
-    with pytest.raises(ValueError, match=r"another policy: .*Thompson.*, not .*Greedy"):
+    with pytest.raises(ValueError, match=r"began with policy .*Thompson.*, not .*Greedy"):
         bb.Service.open(service.log, policy=bb.Greedy())
+
+
+def test_a_zero_has_no_sign(lite):
+    service, clock = begun(lite, wait=1.0, default_reward=-0.0)
+    decisions = service.decide(np.ones((3, 2)))
+    assert service.reward(decisions.id[0], -0.0) == "timely"
+    clock.now += 10.0
+    assert service.learn() == 3
+    assert service.log.verify().empty
+    assert not np.signbit(service.log.frame()["reward"]).any()
 
 
 def test_a_closed_log_says_so(lite):

@@ -55,6 +55,19 @@ ADDRESSES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("DecisionLog('postgresql:///tmp/pg/log0') decides",) * 2,
+        ("see https://a.b/c).",) * 2,
+        ("Log('mysql://u:p@ss)w@h/d'), and", "Log('mysql://h/d'), and"),
+        ("(user=postgres database=log0)", "(user=*** database=log0)"),
+    ],
+)
+def test_what_stands_about_an_address_stays(text, seen):
+    assert hidden(text) == seen
+
+
 def chain(error):
     """An error and all those behind it, also those that Python keeps and does not print."""
     found, rest = [], [error]
