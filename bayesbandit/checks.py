@@ -68,6 +68,8 @@ class Row(Protocol):
     @property
     def ndim(self) -> int: ...
 
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
+
 
 # Contexts are numbers. With an encoder they may be a table, or rows with names. None: no features.
 Contexts = ArrayLike | Table | Row | Mapping[str, object] | Sequence[Mapping[str, object]] | None
@@ -416,10 +418,10 @@ def json_text(value: object) -> str:
     return json.dumps(value, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    if isinstance(value, Mapping) or hasattr(value, "items"):  # a Series
+    if isinstance(value, Mapping | Row):
         return dict(value.items())
     return str(value)
 

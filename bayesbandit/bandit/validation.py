@@ -106,9 +106,10 @@ def check_change(spec: BeliefModel, n_arms: int, n_features: int, *, removes: bo
     """Raise ValueError if a declared model knows the arms, so that none can come, or go."""
     if not isinstance(spec, base.Declaring):
         return
-    why = spec.refuses_removal(n_arms, n_features) if removes else ""
     if spec.declared.arms is not None:
         why = f"{spec.declared.name} is a model of the arms {list(spec.declared.arms)}"
+    else:
+        why = spec.refuses_removal(n_arms, n_features) if removes else ""
     if why:
         raise ValueError(
             f"{why}: make another bandit of the arms that you want, and give it their rounds by "

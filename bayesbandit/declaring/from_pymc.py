@@ -144,9 +144,9 @@ class Handover:
                     "rows=[(array, lambda x, arm: x[:, 0])], or build the model with pm.Data"
                 )
 
-    def _is_as_long(self, values: Any) -> bool:
+    def _is_as_long(self, values: np.ndarray) -> bool:
         """Return whether an axis of values is as long as the rewards, which are more than one."""
-        return self.n > 1 and self.n in np.shape(values)
+        return self.n > 1 and self.n in values.shape
 
     def declare(self, x: Any, reward: Any, arm: Any = None, weight: Any = None) -> Any:
         """Declare the variables in the current model, and return the mean reward."""

@@ -89,7 +89,8 @@ class Functions:
                 if dim == "arm":
                     there[v.name] = np.roll(there[v.name], 1, axis)
         moved = rows | {"arm": (rows["arm"] + 1) % K}
-        density, mean = self.row_likelihood.joint, self.outcomes.mean_reward
+        density = self.row_likelihood.joint
+        mean = self.outcomes.mean_reward
         before = density(here, rows), mean(here, rows["x"], rows["arm"])
         after = density(there, moved), mean(there, rows["x"], moved["arm"])
         return all(map(partial(np.allclose, rtol=1e-8, equal_nan=True), before, after))

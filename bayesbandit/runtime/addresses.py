@@ -10,10 +10,10 @@ from urllib.parse import parse_qs
 # with one slash where it was taken for a path; a password may have a blank
 ADDRESS = re.compile(r"[\w+.-]+:/+(?:[^/@\n]*@)?\S*")
 PASSWORD = re.compile(r"""(?i)(password|passwd|pwd)(\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s&'",;)]+)""")
-USER = re.compile(r"(?i)\b(user(?:name)?=)[^\s'\",;)]+")
+USER_SETTING = re.compile(r"(?i)\b(user(?:name)?=)[^\s'\",;)]+")
 # of a socket, no host and its folder
 HOST_AND_NAME = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+)(:\d{1,5})?(/[^@/:?]*)?|(/[^@:?]*)?")
-CLOSING = "'\")]}>,;"  # what may stand behind an address in a text
+CLOSING_MARKS = "'\")]}>,;"  # what may stand behind an address in a text
 OF_DATABASES = "postgres", "postgresql", "mysql", "mariadb", "sqlite", "oracle", "mssql"
 
 
@@ -39,14 +39,14 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
     as ***."""
 
     def hide(match: re.Match[str]) -> str:
-        address = match[0].rstrip(CLOSING)
+        address = match[0].rstrip(CLOSING_MARKS)
         behind = match[0][len(address) :]
         kind = address.partition(":")[0].partition("+")[0]
         if kind.lower() not in OF_DATABASES and "@" not in address:
             return address + behind
         return (shown(address) if "://" in address else f"{kind}:/…") + behind
 
-    text = USER.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
+    text = USER_SETTING.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text

@@ -17,9 +17,9 @@ from bayesbandit.checks import Name, json_text
 from bayesbandit.runtime.identifiers import id_text, new_ids
 
 RETRY_SECONDS = 0.02  # seconds before the same request is sent again
-DONE = {"/decide": 200, "/reward": 200, "/activate": 204}
+STATUS_WHEN_DONE = {"/decide": 200, "/reward": 200, "/activate": 204}
 # the request is wrong; of 408, 425 and 429 it came too late, too soon or too often
-REFUSALS = {*range(400, 500)} - {408, 425, 429}
+REFUSAL_STATUSES = {*range(400, 500)} - {408, 425, 429}
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ class Client:
                 self.own.connection = None
                 failure = f"{self.host} does not answer: {error or type(error).__name__}"
             else:
-                if answer is not None and status == DONE[path]:
+                if answer is not None and status == STATUS_WHEN_DONE[path]:
                     return answer
                 detail = (answer or {}).get("detail")
                 failure = f"{self.host} answers {status}: {detail or 'no sentence'}"
-                if detail and status in REFUSALS:
+                if detail and status in REFUSAL_STATUSES:
                     raise ValueError(failure)
             if time.monotonic() + RETRY_SECONDS >= end:
                 raise ConnectionError(failure)

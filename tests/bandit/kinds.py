@@ -130,7 +130,7 @@ def _every_row(**settings: Any) -> Any:
     return _made(bb.Ridge(), bb.Thompson(), balance)
 
 
-def _decaying(t: Any) -> Any:
+def _decaying(t: int) -> float:
     return 2.0 / np.sqrt(t)
 
 
@@ -158,7 +158,7 @@ def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
 
 
 FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
-GRID = (0.1, 1.0, 10.0)
+RIDGE_GRID = (0.1, 1.0, 10.0)
 CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
 IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
@@ -171,7 +171,7 @@ RIDGES = {
     "BLTS": _ridge(bb.BLTS, **IPW),
     "BLTS pooled": _ridge(partial(bb.BLTS, propensity="pooled"), **POOLED),
     "BLUCB": _ridge(bb.BLUCB, **UCB, **ESTIMATED),
-    "cv": _ridge(partial(bb.LinTS, ridge="cv", grid=GRID), grid=GRID),
+    "cv": _ridge(partial(bb.LinTS, ridge="cv", grid=RIDGE_GRID), grid=RIDGE_GRID),
     "balanced cv": _ridge(
         partial(bb.BLTS, ridge="cv", normalize=True, folds=3),
         grid="default", folds=3, normalize=True, **IPW,
@@ -235,8 +235,8 @@ SHARED = {
         common={**ALONE, **IPW, "variance": "nig"},
     ),
     "shared, UCB": Kind(
-        _shared(bb.Ridge(ridge="cv", grid=GRID), policy=bb.UCB(), history=3),
-        common={**ALONE, "grid": GRID},
+        _shared(bb.Ridge(ridge="cv", grid=RIDGE_GRID), policy=bb.UCB(), history=3),
+        common={**ALONE, "grid": RIDGE_GRID},
     ),
     "shared, reweighed": Kind(_shared(bb.Ridge(), Loud())),
     "shared, affine": Kind(_shared(declared.noncentred)),
@@ -288,7 +288,7 @@ OTHERS = {
 KINDS = RIDGES | DECLARED | SHARED | FORGETTING | SYSTEMS | OTHERS
 
 
-TIMELESS = [name for name in KINDS if name not in FORGETTING]
+WITHOUT_A_CLOCK = [name for name in KINDS if name not in FORGETTING]
 NO_SUMS = {  # whose belief depends on the order of rounds, or on the calls that bring them
     *("BLTS pooled", "BLUCB", "pooled, every row", "estimated, every row", "pooled, α of t"),
     *("joint, estimated", "residual", "kernel", "a balance of yours", "shared, reweighed"),
@@ -297,8 +297,8 @@ NO_SUMS = {  # whose belief depends on the order of rounds, or on the calls that
     *("half-lives", "walking", "walking, joint", "cv on a schedule", "a belief of yours"),
     *SYSTEMS,
 }
-SUMS = [name for name in KINDS if name not in NO_SUMS]
-ONE_BY_ONE = [*SUMS, "forest", "bootstrap", "tree", "tree, cv", "mixture", "levels"]
+KINDS_OF_SUMS = [name for name in KINDS if name not in NO_SUMS]
+ONE_BY_ONE = [*KINDS_OF_SUMS, "forest", "bootstrap", "tree", "tree, cv", "mixture", "levels"]
 
 
 def of_kinds(names: Iterable[str] = KINDS) -> Any:

@@ -22,10 +22,10 @@ from tests.attack.bad_input import wrong
 from tests.attack.strikes import PACKAGE, strike
 from tests.bandit.kinds import (
     KINDS,
+    KINDS_OF_SUMS,
     ONE_BY_ONE,
     RIDGES,
-    SUMS,
-    TIMELESS,
+    WITHOUT_A_CLOCK,
     contexts,
     given_again,
     lived,
@@ -82,7 +82,7 @@ def alike(one, other, tolerance=1e-8):
 # ---- a batch is its rows -------------------------------------------------------------------------
 
 
-@of_kinds(TIMELESS)
+@of_kinds(WITHOUT_A_CLOCK)
 def test_a_batch_is_as_many_single_choices(name):
     """Each row has a draw of its own, from one stream; no more rows than a belief has draws."""
     batch, single = lived(name), lived(name)
@@ -100,7 +100,7 @@ def test_a_batch_is_as_many_single_choices(name):
     np.testing.assert_array_equal(batch.stream, single.stream)
 
 
-@of_kinds(SUMS)
+@of_kinds(KINDS_OF_SUMS)
 def test_rewards_come_late_in_batches_and_in_any_order(name):
     at_once, rng = lived(name), np.random.default_rng(3)
     one_by_one, shuffled = at_once.copy(), at_once.copy()
@@ -173,7 +173,7 @@ def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
 
 
 @few("LinTS", "[joint]", "[forest]")
-@of_kinds(name for name in TIMELESS if KINDS[name].most > 3)
+@of_kinds(name for name in WITHOUT_A_CLOCK if KINDS[name].most > 3)
 def test_a_new_arm_has_its_share_and_the_past_stays(name):
     bandit = lived(name)
     x = contexts(bandit, np.random.default_rng(7), 9)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
 from tests import declarations as declared
-from tests.bandit.kinds import KINDS, SUMS, contexts, of_kinds
+from tests.bandit.kinds import KINDS, KINDS_OF_SUMS, contexts, of_kinds
 from tests.cases import few, in_gate, moments_of
 
 D, ARMS = 3, ("a", "b", "c")
 
 
 SHORT = "known noise", "no history", "shared, UCB"  # whose histories do not have all rounds
-MERGEABLE = [name for name in SUMS if name not in (*SHORT, "tables")]
+MERGEABLE = [name for name in KINDS_OF_SUMS if name not in (*SHORT, "tables")]
 
 
 def apart(found, right):

@@ -23,7 +23,8 @@ def by_weight(x, weight):
 
 
 def regression(name, theta, mean=lambda x, t: x @ t, seen=lambda r: r, sd=by_weight):
-    """Rewards, of which `seen(r)` is observed, about `mean(x, θ)`, where `theta()` makes θ."""
+    """Return a declaration: `theta()` makes θ, the mean reward is `mean(x, θ)`, and `seen(reward)`
+    is observed."""
 
     def declare(x, reward, weight):
         mu = mean(x, theta())

@@ -58,7 +58,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        ("DecisionLog('postgresql:///tmp/pg/log0') decides",) * 2,
+        ("DecisionLog('postgresql:///run/pg/log0') decides",) * 2,
         ("see https://a.b/c).",) * 2,
         ("Log('mysql://u:p@ss)w@h/d'), and", "Log('mysql://h/d'), and"),
         ("(user=postgres database=log0)", "(user=*** database=log0)"),
