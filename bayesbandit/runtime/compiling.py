@@ -64,8 +64,10 @@ class Kernel(CPUDispatcher):
     @cached_property
     def part(self) -> Any:
         """The same function, compiled for other kernels alone, which take it in: as an argument a
-        tuple of views is some fifty numbers, and costs more than most of what is done with it."""
-        options = self.targetoptions | UNWRAPPED | {"forceinline": True}
+        tuple of views is some fifty numbers, and costs more than most of what is done with it. What
+        is long and called in several places is one function for all of them: `forceinline=False`.
+        """
+        options = {"forceinline": True} | self.targetoptions | UNWRAPPED
         return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
 
     def enable_caching(self: Any) -> None:

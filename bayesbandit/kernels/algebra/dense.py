@@ -40,6 +40,13 @@ def copy_into(v, z):
 
 
 @njit(cache=True)
+def copy_rows(A, B):
+    """Copy the rows of B into those of A."""
+    for i in range(A.shape[0]):
+        copy_into(A[i], B[i])
+
+
+@njit(cache=True)
 def add_outer(A, M, scale, z):
     """Add scale · z z' to A, stored row after row of length M, as far as z goes."""
     for i in range(A.size // M):

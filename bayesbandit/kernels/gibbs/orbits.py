@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import add_scaled, dot
+from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     MAX_ABS_LOG_SCALE,
@@ -159,7 +159,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
         for m in range(moves.rate.size):
             step(terms, moves, m, state, work, rng)
         if s >= 0:
-            delta[s] = state.delta
+            copy_into(delta[s], state.delta)
             for k in range(kept.size):
                 u[s, k] = state.u[kept[k]]
     return -1
