@@ -215,7 +215,7 @@ DECLARED = {
     "joint, by draws": _of("joint, by draws", slow=True),
     "one prior an arm": Kind(_made(one_prior_an_arm, history=None), d=1, most=3, exact=True),
     "NUTS": Kind(
-        _made(bb.Sampled(declared.binary, "nuts", draws=10, tune=20, refit_every=40)),
+        _made(bb.Sampled(declared.binary, "nuts", draws=20, tune=20, refit_every=40)),
         most=3, slow=True, rewards="binary",
     ),
     "conjugate": Kind(_made(CLICKS), d=0, rewards="binary"),

@@ -16,7 +16,7 @@ SETTINGS = {
     "unpenalised": partial(bb.LinTS, intercept="unpenalised"),
     "no intercept": partial(bb.LinUCB, intercept=False),
     "refits": partial(bb.BLTS, refit_every=7),
-    "half-life": partial(bb.BLTS, half_life=30.0, normalize=True),
+    "half-life": partial(bb.BLTS, half_life=30.0, normalize=False, propensity="decision"),
     "half-lives": partial(bb.LinTS, half_life="auto"),
 }
 
