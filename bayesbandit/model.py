@@ -146,7 +146,7 @@ class RewardModel(Declaration):
         default_name = model.name if isinstance(model, pm.Model) else getattr(model, "__name__", "")
         name = name or default_name or "from_pymc"
         if not name.isidentifier():
-            raise ValueError(f"name must be one of Python; got {name!r}")
+            raise ValueError(f"name= must be an identifier of Python; got {name!r}")
         made_by = partial(
             RewardModel.from_pymc, model, mean, reward, rows, arm_dim,
             encoder=encoder, weighted=weighted, name=name,

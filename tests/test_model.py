@@ -228,6 +228,7 @@ def test_a_declaration_may_name_its_dimensions(rng):
     got = named.build(x, reward, weight).compile_logp(**QUICK)(at)
     want = robust.with_priors(sigma=0.5).build(x, reward, weight).compile_logp(**QUICK)(at)
     assert got == pytest.approx(want, abs=1e-12)
+    assert (named.check(x)["z"].abs() < 5).all()  # its rewards are those that it observes
 
 
 def test_what_a_declaration_does_is_checked(rng):

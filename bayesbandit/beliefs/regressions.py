@@ -105,7 +105,7 @@ class Regressions(HalfLives):
         self, features: FeatureMap, n_arms: int, n_features: int, normalize: bool = False, *,
         joint: bool = False, link: Link | None = None,
     ) -> None:  # fmt: skip
-        least = 0 if features.model.intercept else 1
+        least = 0 if features.columns else 1
         self.n_features = integer(n_features, "n_features", least=least)
         self.normalize = normalize
         self.joint = joint

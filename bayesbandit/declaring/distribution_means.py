@@ -55,6 +55,8 @@ def _mean(rv: Any) -> Any:
         raise UnknownMean("PyMC's formula is not the mean")
     # PyMC fills the size of the variable, which is that of the data, with the mean
     if isinstance(op, SymbolicRandomVariable):
+        if not hasattr(op, "rv_op"):
+            raise UnknownMean(f"PyMC has no formula for {type(op).__name__}")
         return moments.mean(op.rv_op(*op.dist_params(rv.owner)))
     if not isinstance(op, RandomVariable):
         return moments.mean(rv)

@@ -29,6 +29,7 @@ RESERVED_NAMES = {
     "mean_reward",
     *DATA_NAMES.values(),
 }  # names that a declaration has
+NO_INDEX = 2.0**31 - 1.0
 
 
 class Handover:
@@ -52,6 +53,7 @@ class Handover:
         weighted: bool,
     ) -> None:
         check_trees(model, model.name or "the model")
+        _check_plain(model)
         self.model = model
         self.arm_dim = arm_dim
         self.reward = _observed(model, reward)
@@ -61,11 +63,21 @@ class Handover:
             raise ValueError(
                 f"arm_dim must be a dimension of the model ({listed}); got {arm_dim!r}"
             )
-        self.n = int(np.shape(_value(model.rvs_to_values[self.reward]))[0])
+        shape = np.shape(_value(model.rvs_to_values[self.reward]))
+        if len(shape) != 1:
+            raise ValueError(
+                f"{self.reward.name!r} must observe a vector of rewards (n,); got the shape {shape}"
+            )
+        [self.n] = shape
         self.swaps: dict[Variable, Callable[..., Any]] = {}
         for what, by in rows.items() if isinstance(rows, Mapping) else rows:
             taken = _function(by, columns)
             for variable in self._found(what):
+                if variable in self.swaps:
+                    raise ValueError(
+                        "two entries of rows replace the same data: equal arrays cannot be told "
+                        f"apart, build the model with pm.Data; got {what!r:.80}"
+                    )
                 self.swaps[variable] = taken
         self.row_dims = self._row_dims()
         self.takes = {role for f in self.swaps.values() for role in _roles(f)}
@@ -163,7 +175,7 @@ class Handover:
         replaced: dict[Variable, Any] = {}
         for v, of in self.swaps.items():
             new = of(**{role: roles[role] for role in _roles(of)})
-            replaced[v] = pt.cast(pt.as_tensor_variable(new), v.type.dtype)
+            replaced[v] = self._as_data(pt.as_tensor_variable(new), v)
         part = replaced.pop(self.reward, None)  # of the rewards, where the model observes no more
         done |= replaced
         for v in model.data_vars:
@@ -193,7 +205,8 @@ class Handover:
                     observed = reward
                 observed = observed if part is None else part
                 dims = dims if part is None else None
-                new = change_dist_size(new, (observed.shape[0],))
+                if new.owner.op.ndim_supp == 0:
+                    new = change_dist_size(new, (observed.shape[0],))
             if rv is self.reward and self.weighted:
                 done[rv] = pm.Potential(name, weight * pm.logp(new, observed), dims="row")
             else:
@@ -208,6 +221,27 @@ class Handover:
                 pm.Deterministic(_renamed(v.name), done[v], dims=self._dims(v.name))
         mean = _rebuilt(self.mean, done)
         return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
+
+    def _as_data(self, new: Any, v: Variable) -> Any:
+        """Return what replaces data v in their type; numbers in the place of whole ones stay so,
+        but for indices."""
+        import pytensor.tensor as pt
+
+        if new.type.ndim != v.type.ndim:
+            raise ValueError(
+                f"rows must give {v.name or 'the array'!r} as many axes as it has, {v.type.ndim}; "
+                f"got {new.type.ndim}"
+            )
+        if v.type.dtype.startswith("float") or not new.type.dtype.startswith("float"):
+            return pt.cast(new, v.type.dtype)
+        try:
+            for graph in [*self.model.basic_RVs, *self.model.potentials, self.mean]:
+                _rebuilt(graph, {v: new})
+        except (IndexError, TypeError):
+            # no floats are taken here; a number that is no index is made one of no element
+            is_index = pt.eq(new, pt.floor(new)) & pt.ge(new, 0.0)
+            return pt.cast(pt.switch(is_index, new, NO_INDEX), v.type.dtype)
+        return new
 
     def _lengths(self, built: pm.Model, n: Variable) -> dict[Variable, Any]:
         """Return the lengths of the dimensions; add those that the current model lacks."""
@@ -259,6 +293,16 @@ def _rebuilt(graph: Variable, done: Mapping[Variable, Any]) -> Any:
         copied = node.op.make_node(*inputs)
         new.update(zip(node.outputs, copied.outputs, strict=True))
     return new.get(graph, graph)
+
+
+def _check_plain(model: pm.Model) -> None:
+    """Raise TypeError for variables and data of `pymc.dims`."""
+    named = [v for v in [*model.basic_RVs, *model.data_vars] if hasattr(v.type, "dims")]
+    if named:
+        raise TypeError(
+            f"{named[0].name!r} is of pymc.dims, which from_pymc does not take: declare the model "
+            "by @bb.reward_model, which does"
+        )
 
 
 def _observed(model: pm.Model, reward: str | None) -> Variable:

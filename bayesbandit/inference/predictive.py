@@ -16,7 +16,7 @@ from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
-from bayesbandit.inference.graph_analysis.operations import bare, elementwise_name
+from bayesbandit.inference.graph_analysis.operations import bare, elementwise_name, operation
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
@@ -89,7 +89,9 @@ def check_observes_rewards(built: pm.Model, observed: str, name: str) -> None:
     """
     value = built.rvs_to_values[built[observed]]
     while value.owner is not None and (
-        elementwise_name(value) == "Cast" or bare(value) is not value
+        elementwise_name(value) == "Cast"
+        or bare(value) is not value
+        or operation(value.owner)[1] in ("XTensorFromTensor", "TensorFromXTensor")
     ):
         value = value.owner.inputs[0]
     if value is not containers(built)["reward"]:

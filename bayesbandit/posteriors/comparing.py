@@ -58,7 +58,14 @@ def compare_models(
                 f"{', '.join(map(repr, likelihoods)) or 'none'}), which a comparison by leaving "
                 "rows out needs"
             )
-        check_observes_rewards(posterior.plan.built, str(by_row[0]), name)
+        weight = posterior.rows.get("weight", np.ones(n))
+        if (weight != 1.0).any():
+            raise ValueError(
+                f"{name}: rows must have weights of 1, for one is left out as a whole; got "
+                f"{weight[weight != 1.0][0]:g}"
+            )
+        if by_row[0] in posterior.plan.built.named_vars:  # else it is of a potential
+            check_observes_rewards(posterior.plan.built, str(by_row[0]), name)
         tree["log_likelihood"] = (
             tree["log_likelihood"].dataset[by_row].rename({by_row[0]: "reward"})
         )

@@ -96,6 +96,20 @@ def test_an_arm_whose_rounds_are_all_gone_is_as_before_any(name):
     assert made.choose([1.0]).probabilities[1] == 1 / 3
 
 
+def test_arms_of_one_hierarchy_need_no_features():
+    @bb.reward_model()
+    def hierarchy(x, reward, arm):
+        level = pm.Normal("level", pm.Normal("mu", 0, 1), 1, dims="arm")
+        pm.Normal("reward", level[arm], 0.5, observed=reward)
+        return level[arm]
+
+    made = bb.Bandit(2, hierarchy, bb.Thompson(), n_features=0, seed=0)
+    made.observe(made.choose(arms=[0]), 3.0)
+    # (level₀, level₁, r) are normal: variances 2, covariance 1, and r has the noise's .25 more
+    mean = made.predict().mean[0]
+    np.testing.assert_allclose(mean, [3.0 * 2 / 2.25, 3.0 * 1 / 2.25], rtol=1e-12)
+
+
 def test_without_features_a_model_of_features_is_refused():
     with pytest.raises(ValueError, match="'theta' for each feature"):
         bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=0)

@@ -8,6 +8,7 @@ import numpy as np
 import nutpie
 import pandas as pd
 import pymc as pm
+import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
 
@@ -171,7 +172,7 @@ def test_a_weight_is_a_power_of_the_likelihood():
         ({"arm_dim": "town"}, r"arm_dim must be a dimension of the model .*'county'.*got 'town'"),
         ({"rows": {**ROWS, "floor": "age"}}, "give encoder="),
         ({"rows": {**ROWS, "floor": lambda z: z}}, "takes x, arm, weight and reward; got 'z'"),
-        ({"name": "1|g"}, "name must be one of Python"),
+        ({"name": "1|g"}, "identifier of Python"),
         ({"weighted": 1}, "weighted must be"),
     ],
 )
@@ -218,6 +219,119 @@ def test_what_is_observed_of_the_rewards_stays_so():
         model.prior_predictive(z[:, None])
     with pytest.raises(ValueError, match="'y' observes what is computed of the rewards"):
         bb.compare_models({"a": model}, z[:, None], r)
+
+
+def of_levels(values, index):
+    """Rewards −1 where a level, of whole numbers or booleans, is 1: by an index, or a slope."""
+
+    def made():
+        with pm.Model() as model:
+            level = pm.Data("level", values)
+            b = pm.Normal("b", 0, 5, shape=2 if index else ())
+            mu = b[level] if index else b * level
+            pm.Normal("y", pm.Deterministic("mu", mu), 0.3, observed=-1.0 * values)
+        return model
+
+    return RewardModel.from_pymc(made, "mu", rows={"level": 0}, name="of_levels")
+
+
+@pytest.mark.parametrize("kind", [int, bool])
+def test_numbers_in_the_place_of_whole_ones_stay_as_they_are(kind):
+    level = np.arange(40) % 2
+    posterior = bb.fit(of_levels(level.astype(kind), False), level[:, None], -1.0 * level)
+    slope = -20 / (20 + 0.3**2 / 5**2)
+    x = np.array([0.0, 0.7, 1.9, -0.9])
+    np.testing.assert_allclose(posterior.mean(x[:, None]), slope * x, rtol=1e-9)
+
+
+@pytest.mark.parametrize("x", [0.7, 1.9, -0.9, -1.0, 2.0])
+def test_a_number_that_is_no_index_has_no_element(x):
+    level = np.arange(40) % 2
+    posterior = bb.fit(of_levels(level, True), level[:, None], -1.0 * level)
+    with pytest.raises(ValueError, match="has a level that was not declared"):
+        posterior.mean([[x]])
+
+
+def test_equal_arrays_are_not_told_apart():
+    one, same, y = np.arange(6.0), np.arange(6.0), np.zeros(6)
+
+    def made():
+        with pm.Model() as model:
+            mu = pm.Normal("a") * one + pm.Normal("c") * same
+            pm.Normal("y", pm.Deterministic("mu", mu), 1.0, observed=y)
+        return model
+
+    with pytest.raises(ValueError, match=r"equal arrays cannot be told apart.*pm\.Data"):
+        RewardModel.from_pymc(made, "mu", rows=[(one, 0), (same, 1)])
+
+
+def test_rewards_may_depend_on_each_other():
+    """Rewards with one covariance, as of a Gaussian process."""
+    z, rng = np.arange(8.0), np.random.default_rng(0)
+
+    def made():
+        with pm.Model() as model:
+            data = pm.Data("z", z)
+            mu = pm.Deterministic("mu", pm.Normal("b", 0, 1) * data)
+            pm.MvNormal("y", mu, 0.25 * pt.eye(data.shape[0]), observed=z)
+        return model
+
+    x, r = rng.normal(size=(30, 1)), rng.normal(size=30)
+    posterior = bb.fit(RewardModel.from_pymc(made, "mu", rows={"z": 0}), x, r)
+    right = x[:, 0] @ r / (x[:, 0] @ x[:, 0] + 0.25)
+    assert posterior.coefficients["b"][0] == pytest.approx(right, rel=1e-9)
+
+
+def handed_over(make, **settings):
+    def made():
+        with pm.Model(coords={"o": range(4)}) as model:
+            make()
+        return model
+
+    return RewardModel.from_pymc(made, **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "said"),
+    [
+        (lambda: pm.Normal("y", 0, 1, observed=0.5), {}, r"a vector of rewards \(n,\).*shape \(\)"),
+        (
+            lambda: pm.Normal("y", 0, 1, observed=np.zeros((4, 1))),
+            {},
+            r"a vector of rewards \(n,\).*shape \(4, 1\)",
+        ),
+        (lambda: pm.LogitNormal("y", 0, 1, observed=np.full(4, 0.3)), {}, "add the mean reward"),
+        (
+            lambda: (pmd.Normal("a"), pm.Normal("y", 0, 1, observed=np.zeros(4))),
+            {},
+            "'a' is of pymc.dims",
+        ),
+    ],
+)
+def test_a_model_of_another_kind_is_not_handed_over(make, settings, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        handed_over(make, **settings)
+
+
+def test_data_are_replaced_by_as_many_axes():
+    def make():
+        pm.Normal("y", pm.Normal("b") * pm.Data("z", np.ones(4)), 1.0, observed=np.zeros(4))
+
+    model = handed_over(make, rows={"z": lambda x: x}, name="axes")
+    with pytest.raises(ValueError, match="'z' as many axes as it has, 1; got 2"):
+        bb.fit(model, np.ones((5, 1)), np.zeros(5))
+
+
+def test_models_are_compared_by_rows_of_weight_1():
+    def make():
+        pm.Normal("y", pm.Normal("b") * pm.Data("z", np.ones(4)), 1.0, observed=np.zeros(4))
+
+    model = handed_over(make, rows={"z": 0}, weighted=True, name="with_weights")
+    x, r = np.ones((9, 1)), np.arange(9.0)
+    table = bb.compare_models({"theirs": model, "ridge": bb.load_model("ridge")}, x, r)
+    assert set(table.index) == {"theirs", "ridge"}
+    with pytest.raises(ValueError, match=r"weights of 1.*got 2"):
+        bb.compare_models({"theirs": model}, x, r, weight=np.full(9, 2.0))
 
 
 def test_rewards_that_are_missing_are_not_handed_over():
