@@ -16,7 +16,7 @@ from hypothesis import settings
 
 PACKAGE = Path(__file__).parents[1] / "bayesbandit"
 KERNELS = *PACKAGE.glob("kernels/**/*.py"), *PACKAGE.glob("systems/*/kernels.py")
-IN_GATE = 4  # of a law's slow cases
+IN_GATE = 3  # of a law's slow cases
 
 gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which stay
 # a process that is started by a test would compile PyMC's source anew
