@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from bayesbandit.checks import Name
 from bayesbandit.store.log import DecisionLog
@@ -14,33 +14,28 @@ from bayesbandit.store.records import INACTIVE
 
 REPORT_COLUMNS = ["decided_at", "rewarded_at", "arm", "reward", "status", "activated"]
 OTHER_ARMS = "all others"
+NORMAL_QUANTILE = float(ndtri(0.975))  # of intervals of 95 %
 DAYS_PER_YEAR = pd.Timedelta(days=366)
 
 
 def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
-    """Return a row for each decision: when it was decided and rewarded, its arm, reward and status,
-    its week, the hours to its reward, and whether it is open, counts as evidence (shown, and not
-    erased), or has no reward for ever although it does."""
-    parts = []
-    for part in log.frames(since):
-        erased = [bool(np.isnan(x).any()) for x in part["x"]]
-        parts.append(part[REPORT_COLUMNS].assign(erased=erased).copy())  # no view of all columns
+    """Return a row for each decision: when it was decided and rewarded, its arm, reward (NaN unless
+    it was shown) and status, its week, the hours to its reward, and whether it is open."""
+    parts = [part[REPORT_COLUMNS].copy() for part in log.frames(since)]  # no views of all columns
     if not parts:
         raise ValueError(f"{log} has no decision in this time")
     rows = pd.concat(parts, ignore_index=True)
     shown = rows["activated"] | (not log.ledger.begun().settings.activation)
-    counts = shown & ~rows["erased"] & (rows["status"] != INACTIVE)
     decided = rows["decided_at"].dt.tz_localize(None)
     rewarded = rows["rewarded_at"].dt.tz_localize(None)
-    is_open = rows["status"] == OPEN_STATE
+    day = decided.dt.floor("D")
     return rows.assign(
         decided_at=decided,
         rewarded_at=rewarded,
-        week=monday(decided),
+        reward=rows["reward"].where(shown & (rows["status"] != INACTIVE)),
+        week=day - pd.to_timedelta(day.dt.day_of_week, unit="D"),  # its Monday
         lag=(rewarded - decided).dt.total_seconds() / 3600.0,
-        is_open=is_open,
-        counts=counts,
-        lost=counts & rows["reward"].isna() & ~is_open,
+        is_open=rows["status"] == OPEN_STATE,
     )
 
 
@@ -63,14 +58,17 @@ def shares(rows: pd.DataFrame, most: Sequence[Name]) -> pd.DataFrame:
 
 
 def by_week(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return decisions, rewards, open decisions and those without a reward for ever, by the Monday
-    of each week."""
-    return rows.groupby("week").agg(
-        decisions=("lost", "size"),
+    """Return a row a week, from Monday: decisions, rewards, open decisions, and the mean reward of
+    the others with its standard error and 95 % interval."""
+    weeks = rows.groupby("week").agg(
+        decisions=("arm", "size"),
         rewards=("lag", "count"),
         open=("is_open", "sum"),
-        lost=("lost", "sum"),
+        value=("reward", "mean"),
+        se=("reward", "sem"),
     )
+    reach = NORMAL_QUANTILE * weeks["se"]
+    return weeks.assign(low=weeks["value"] - reach, high=weeks["value"] + reach).reset_index()
 
 
 def closed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -80,9 +78,3 @@ def closed(rows: pd.DataFrame) -> pd.DataFrame:
     n = by_status["size"]
     table = {"decisions": n, "oldest_hours": hours, "share": n / len(rows)}
     return pd.DataFrame(table).rename_axis("status").reset_index()
-
-
-def monday(at: pd.Series) -> pd.Series:
-    """Return the Monday on which the week of each time begins."""
-    day = at.dt.floor("D")
-    return day - pd.to_timedelta(day.dt.day_of_week, unit="D")

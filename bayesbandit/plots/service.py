@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import (
-    BLUE,
-    GREY,
-    dress,
-    finish,
-    look,
-    panels,
-    ruled,
-)
+from bayesbandit.plots.style import BLUE, dress, finish, look, panels, ruled
 
 WIDTH, HEIGHT = 3.65, 2.9  # inches: a telephone's page is as wide
 FEW_DATES = 3  # at most so many have a tick each
@@ -43,22 +34,13 @@ def daily(values: pd.DataFrame, label: str, title: str, top: float | None = None
 
 
 def weekly_values(values: pd.DataFrame) -> Figure:
-    """Draw the mean reward of a decision by week, with its interval; grey without one where that is
-    refused. values: `week`, `value`, `low` and `high`."""
+    """Draw the mean reward of a decision by week, with its interval. values: `week`, `value`, `low`
+    and `high`."""
     panel = _panel()
     _dated(panel, "reward a decision", values["week"])
-    has_interval = values["low"].notna().to_numpy()
-    week = values["week"].to_numpy()
-    value, low, high = values[["value", "low", "high"]].to_numpy(dtype=np.float64).T
-    panel.vlines(week[has_interval], low[has_interval], high[has_interval], color=BLUE, lw=1.6)
-    panel.plot(week[has_interval], value[has_interval], "o", color=BLUE, ms=5)
-    panel.plot(week[~has_interval], value[~has_interval], "D", color=GREY, ms=5)
-    default = "Mean reward by week of the decision, with 95% intervals"
-    keys = [
-        Line2D([], [], color=BLUE, marker="o", ms=5, label="mean and interval"),
-        Line2D([], [], color=GREY, marker="D", ls="", ms=5, label="interval refused"),
-    ]
-    return finish([panel], None, default, keys[: 1 + int(not has_interval.all())], handle=2)
+    panel.vlines(values["week"], values["low"], values["high"], color=BLUE, lw=1.6)
+    panel.plot(values["week"], values["value"], "o", color=BLUE, ms=5)
+    return finish([panel], None, "Mean reward by week of the decision, with 95% intervals")
 
 
 def _short(arm: object) -> str:

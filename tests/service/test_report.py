@@ -84,7 +84,7 @@ def test_the_page_is_one_file_and_names_are_text(page):
     assert not {"script", "link", "iframe", "b"} & set(page.tags)
     assert all(one.startswith("data:image/png;base64,") for one in page.addresses)
     assert page.tags.count("img") == 3
-    assert any(BAD in text for text in page.texts)
+    assert any(BAD.replace('"', '\\"') in text for text in page.texts)  # as JSON
 
 
 @pytest.mark.slow
@@ -120,18 +120,15 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     with bb.DecisionLog(url) as log:
         service = bb.Service(bb.LinTS([1, "1", "as decided"], 2, seed=0), log)
         ids = service.decide(np.zeros((30, 2))).id
-        page, _ = written(url, tmp_path)
-        rows = [row for row in page.rows if row and row[0] == "as decided"]
-        assert all("too few rewards are known" in " ".join(row) for row in rows), rows
-        assert len(rows) == 2
+        written(url, tmp_path)
         service.reward(ids[:20], np.arange(20.0))
         service.learn()
         page, said = written(url, tmp_path)
         service.reward(ids[20:22], [0.0, 0.0], at=["0001-01-02", "9999-12-30"])
         written(url, tmp_path)  # not a day for each of 10,000 years
     assert "10 open" in said
-    first = next(row for row in page.rows if row and row[0] == "as decided")
-    assert float(first[1]) == 9.5
+    week = next(row for row in page.rows if row and row[0].startswith("20"))
+    assert [float(text) for text in week[1:5]] == [30, 20, 10, 9.5]
 
 
 @pytest.mark.slow
@@ -172,7 +169,6 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
         tables, figures, said = watch(log)
     number = "2 decisions" if rewards == 2 else "1 decision"
     assert said.startswith(f"{number} on 2025-11-24 (UTC), {rewards} with a reward that came")
-    assert ("within 0.5 seconds" in said) == bool(rewards)
     assert ("Hours from decision to reward" in tables) == bool(rewards)
     for name in ("counts", "shares", "values"):
         low, high = figures[name].axes[0].get_xlim()
@@ -181,27 +177,23 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
     assert not [text for text in texts if " 1 decisions" in f" {text}"]
 
 
-@pytest.mark.parametrize("erased", [False, True])
-def test_decisions_that_were_not_shown_or_are_erased_are_no_evidence(erased, tmp_path):
-    """Nor are they lost: the others are judged as if they had not been."""
-    from bayesbandit.cli.report import LOGGED_POLICY, watch
+def test_decisions_that_were_not_shown_earn_nothing(tmp_path):
+    """The others are judged as if they had not been, also if their context is erased."""
+    from bayesbandit.cli.report import watch
 
     now = [1.764e9]
     with bb.DecisionLog(f"sqlite:///{tmp_path}/log.db") as log:
         bandit = bb.LinTS(["a", "b"], 1, seed=0)
-        service = bb.Service(bandit, log, "1h", activation=not erased, clock=lambda: now[0])
+        service = bb.Service(bandit, log, "1h", activation=True, clock=lambda: now[0])
         ids = [f"d{i}" for i in range(60)]
         service.decide(np.linspace(-1, 1, 60)[:, None], id=ids)
         service.reward(ids[1:], np.arange(59.0) % 2)
-        if not erased:
-            assert "60 decisions" in watch(log)[2]  # and nothing to judge
-            service.activate(ids[1:])
+        assert "60 decisions" in watch(log)[2]  # and nothing to judge
+        service.activate(ids[1:])
         now[0] += DAY
         while service.learn():
             pass
-        if erased:
-            log.erase(ids[:1])
-        tables, _, _ = watch(log)
-    values = tables["What each arm alone would have earned"].set_index("policy")
-    assert values.loc[LOGGED_POLICY, "estimate"] == pytest.approx(29 / 59)
-    assert not values.loc[LOGGED_POLICY, "refused"]
+        log.erase(ids[1:2])
+        (week,) = watch(log)[0]["By week"].to_dict("records")
+    assert week["value"] == pytest.approx(29 / 59)
+    assert week["low"] < week["value"] < week["high"]
