@@ -80,6 +80,7 @@ def floats(values: object, what: str) -> Array:
 
     Raise ValueError with the value that is no number, and its column in a table.
     """
+    unmasked(values, what)
     array = None
     first = values[0] if isinstance(values, list | tuple) and values else values
     if hasattr(first, "toarray"):
@@ -108,20 +109,13 @@ def floats(values: object, what: str) -> Array:
 
 
 def _strange(array: Array, columns: Iterable[Any]) -> str | None:
-    """Return the column and value of an array (n, d) that is no number; None if all are numbers.
-
-    A text that looks like a number is returned only if nothing else is wrong.
-    """
-    texts = None
+    """Return the column and value of an array (n, d) that is no number; None if all are numbers."""
     for name, column in zip(columns, array.T.tolist(), strict=True):
         for value in column:
-            try:
-                float(value)
-            except (TypeError, ValueError, OverflowError):
+            is_text = isinstance(value, NON_NUMERIC_TYPES)
+            if is_text or not (value is None or hasattr(value, "__float__")):
                 return f"column {name!r} has {value!r}"
-            if texts is None and isinstance(value, str | bytes):
-                texts = f"column {name!r} has {value!r}"
-    return texts
+    return None
 
 
 def same_rows(**values: object) -> None:
@@ -144,44 +138,38 @@ def same_rows(**values: object) -> None:
 
 
 def _filled(values: object) -> Array:
-    """Return values as an array, with NaN where a NumPy mask hides one, or pandas' NA in a column.
-
-    A list of masked rows is handled too. NumPy alone would drop the mask.
-    """
-    if isinstance(values, list | tuple) and any(map(np.ma.isMaskedArray, values)):
-        values = np.ma.stack(values)
-    if not np.ma.isMaskedArray(values):
-        array = np.asarray(values)
-        if array.dtype != object or array.ndim > 1 or "pandas" not in sys.modules:
-            return array
-        missing = np.array([v is sys.modules["pandas"].NA for v in array.flat], dtype=bool)
-        return np.where(missing.reshape(array.shape), np.nan, array)
-    return np.ma.filled(np.ma.asanyarray(values).astype(np.float64), np.nan)
+    """Return values as an array, with NaN for pandas' NA in a column."""
+    array = np.asarray(values)
+    if array.dtype != object or array.ndim > 1 or "pandas" not in sys.modules:
+        return array
+    missing = np.array([v is sys.modules["pandas"].NA for v in array.flat], dtype=bool)
+    return np.where(missing.reshape(array.shape), np.nan, array)
 
 
-def unmasked(values: object, what: str) -> Array:
-    """Return values as an array of objects, or of integers as it was.
+def unmasked(values: object, what: str) -> None:
+    """Raise ValueError for a masked array, or a list of such: NumPy would drop the mask."""
+    each = values if isinstance(values, list | tuple) else [values]
+    if any(map(np.ma.isMaskedArray, each)):
+        raise ValueError(
+            f"{what} must be an array without a mask: fill it, .filled(np.nan); got {values!r}"
+        )
 
-    Raise ValueError where a NumPy mask hides one.
-    """
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise ValueError(f"{what} has masked values: {values!r}")
+
+def arm_column(values: object) -> Array:
+    """Return the names of arms as an array of objects, or of integers as it was."""
+    unmasked(values, "arm")
     if type(values) is np.ndarray and values.dtype.kind in "iu":
-        return values
-    return np.asarray(values, dtype=object)
+        return np.atleast_1d(values)
+    return np.atleast_1d(np.asarray(values, dtype=object))
 
 
 def finite(array: Array, what: str, most: float = sys.float_info.max) -> Array:
     """Return the array itself; raise ValueError unless all |values| are finite and ≤ `most`."""
     if array.size and not (-most <= array.min() and array.max() <= most):
         at = np.argwhere(~(np.abs(array) <= most))[0]
-        raise ValueError(_not_finite(array, what, most, at))
+        size = "" if most == sys.float_info.max else f", at most {most:g} in size"
+        raise ValueError(f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}")
     return array
-
-
-def _not_finite(array: Array, what: str, most: float, at: Array) -> str:
-    size = "" if most == sys.float_info.max else f", at most {most:g} in size"
-    return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"
 
 
 def contexts(x: object, n_features: int, n: int = 1) -> Array:
@@ -222,9 +210,8 @@ def instants(values: object) -> Any:
 
     A date without a time zone is taken as UTC.
     """
+    unmasked(values, "times")
     array = np.asarray(values)
-    if np.ma.isMaskedArray(values) and array.dtype.kind == "M":
-        array = np.where(np.ma.getmaskarray(values), np.datetime64("NaT", "s"), array)
     if array.dtype.kind == "O" and all(isinstance(v, date) for v in array.flat):
         import pandas as pd
 

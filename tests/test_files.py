@@ -37,7 +37,7 @@ def content(folder):
 
 def iris(replications):
     world = bb.environments.bundled("iris")
-    return bb.Experiment(world, {"LinTS": bb.LinTS}, 100, replications, points=100)
+    return bb.Experiment([world], {"LinTS": bb.LinTS}, 100, replications, points=100)
 
 
 @pytest.mark.parametrize("size", LIMITS)

@@ -168,7 +168,7 @@ def test_a_prior_without_dimensions_takes_the_declared_ones(rng):
         ({"x": [[np.inf], [1]]}, "contexts must be finite"),
         ({"reward": [1.0, 2, 3]}, r"rewards must have one value for each of 2 rows; got \(3,\)"),
         ({"reward": [1.0, np.nan]}, r"rewards must be finite.*found nan at \[1\]"),
-        ({"reward": np.ma.masked_array([1.0, 2], mask=[False, True])}, "rewards must be finite"),
+        ({"reward": np.ma.masked_array([1.0, 2], mask=[False, True])}, "rewards must be an array"),
         ({"weight": [1.0, 0]}, r"weights must be > 0; got 0\.0"),
         ({"weight": [1.0, -1]}, r"weights must be > 0; got -1\.0"),
         ({"arm": [0, 1]}, "robust does not take `arm`"),

@@ -86,16 +86,12 @@ def test_flipped_bytes_of_the_pages_are_no_other_numbers(tmp_path):
     assert refused
 
 
-@pytest.mark.parametrize("before", [None, "{", "[]", '{"settings": 3}', '{"seconds": 9.0}'])
-def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch, before):
-    if before is not None:
-        (tmp_path / "run.json").write_text(before)
+def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):
     monkeypatch.setattr(module.sys, "argv", [str(tmp_path / "bin" / "bayesbandit"), "compare"])
-    steps = ((0, 3.5, 3.5), (0, 1.0, 4.5), (0, 0.0, 4.5), (1, 2.0, 2.0))
-    for seed, seconds, total in steps:
+    for seed, seconds in ((0, 3.5), (1, 2.0)):
         write_results(tmp_path, table(seed), {"seed": seed}, seconds)
         record = json.loads((tmp_path / "run.json").read_text())
-        assert record["seconds"] == total
+        assert record["seconds"] == seconds
         assert record["command"] == ["bayesbandit", "compare"]
         assert record["settings"] == {"seed": seed}
 
@@ -118,7 +114,7 @@ def test_a_failed_run_goes_on_where_it_stopped(tmp_path):
                 raise KeyboardInterrupt
         return bb.LinTS(arms, n_features, seed=seed)
 
-    experiment = bb.Experiment(bb.environments.bundled("iris"), {"b": limps}, 9, 4)
+    experiment = bb.Experiment([bb.environments.bundled("iris")], {"b": limps}, 9, 4)
     lame.touch()
     with pytest.raises(KeyboardInterrupt):
         experiment.run(out=tmp_path, progress=False)

@@ -111,7 +111,7 @@ def _update(
     were decided, (n,); None: they are the next rounds of a bandit that forgets.
     """
     n = len(x)
-    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
+    arm = checks.arm_column(arm)
     checks.same_length(arm, n)
     reward = checks.column(reward, n, "rewards")
     p = (

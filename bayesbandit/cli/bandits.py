@@ -238,8 +238,6 @@ def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
 
     Raise ValueError for two of one label, and for one with a seed.
     """
-    if twice := {text for text in texts if texts.count(text) > 1}:
-        raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
     factories: dict[str, Factory] = {}
     for label, factory in map(parse_bandit, texts):
         if label in factories:
@@ -259,12 +257,11 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     name = file[0] if file else text.partition("(")[0].strip()
     inside = text.removeprefix(name).strip()
     try:
-        call = ast.parse(f"f{inside}" if inside.startswith("(") else "f()", mode="eval").body
+        code = f"f{inside}" if inside.startswith("(") else "f()"
+        compile(code, "", "eval")  # which refuses a setting that is given twice
+        call = ast.parse(code, mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError("settings must be named")
-        names = [str(k.arg) for k in call.keywords]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"{twice[0]} is given twice")
         return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error

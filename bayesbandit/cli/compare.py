@@ -84,7 +84,7 @@ def compare(
 ) -> None:
     """Compare bandits: which one does best on this data?
 
-    Arms are classes, and the true class pays 1; or each arm has a column of rewards or costs.
+    Arms are classes, and the true class pays 1; or each arm has a column of rewards.
     Without options, LinTS, LinUCB, BLTS, BLUCB and LinGreedy play four bundled data sets. A
     bandit's other settings are its preset's defaults, or those that --tune chooses. A declared
     model plays Thompson sampling with alpha = 1.
@@ -154,22 +154,15 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
 
 
 def verdict(ranking: pd.DataFrame) -> str:
-    """Return the result of a ranking as a sentence. Bandits tie up to rounding errors."""
-    import numpy as np
-
+    """Return the result of a ranking as a sentence."""
     best = ranking.iloc[0]
-    keys = ["normalised_regret", "mean_rank"]
-    same = np.isclose(ranking[keys], best[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
-    name = " and ".join(ranking["bandit"][same])
-    reward = f"mean reward {best['mean_reward']:.3f} a round"
-    if same.sum() > 1:
-        return f"None is best on this data: {name} tie, {reward}."
+    said = f"{best['bandit']}, mean reward {best['mean_reward']:.3f} a round"
     if len(ranking) == 1:
-        return f"{name}: {reward}."
+        return f"{said}."
     if best["wins"] == best["losses"] == 0:
-        return f"Least regret, but no significant difference: {name}, {reward}."
+        return f"Least regret, but no significant difference: {said}."
     wins, losses = (counted(int(best[key]), "time") for key in ("wins", "losses"))
     return (
-        f"Best on this data: {name}, {reward}; it beats the others significantly {wins} and loses "
-        f"{losses} (p < .05 each, uncorrected)."
+        f"Best on this data: {said}; it beats the others significantly {wins} and loses {losses} "
+        "(p < .05 each, uncorrected)."
     )

@@ -101,7 +101,7 @@ def evaluate(
     for text in dict.fromkeys(texts):
         names = [str(name) for name, sentences in result.warnings.items() if text in sentences]
         warn(f"{', '.join(names)}: {text}")
-    say(text := answer(result, doubt, best, tables))
+    say(text := answer(result, doubt, best))
     title = f"What would have been earned by the log {name}?"
     save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *notes]))
 
@@ -145,14 +145,9 @@ def judged(
     from bayesbandit.cli.bandits import is_saved, made, parse_bandit
     from bayesbandit.ope.targets import target_of
 
-    if twice := [text for text in texts if texts.count(text) > 1]:
-        raise ValueError(f"--bandit {twice[0]} is given more than once")
     data = read(None)
     saved = [text for text in texts if is_saved(text)]
-    try:
-        new = [parse_bandit(text) for text in texts if text not in saved]
-    except ValueError as error:
-        raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
+    new = [parse_bandit(text) for text in texts if text not in saved]
     notes = [str(data.roles)] if data.roles is not None else []
     half = round(LEARNING_SHARE * len(data)) if new else 0
     later = data[half:]
@@ -207,33 +202,24 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
     return tables
 
 
-def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.DataFrame]) -> str:
-    """Return the result of the evaluation in one to three sentences."""
+def answer(result: Evaluation, doubt: Check, best: Best) -> str:
+    """Return the result of the evaluation in one or two sentences."""
     if doubt.refuted:
         return (
             f"The logged probabilities are refuted (log E = {doubt.log_e:.1f}, since round "
             f"{doubt.at}): no interval is given."
         )
-    names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
-    if not names:
+    values = {
+        name: e.value for name, e in result.estimates.items() if e is not None and not e.refused
+    }
+    if not values:
         return "No policy has an interval: the table says why."
-    top = best.policy
-    if top is None:  # an arm may be 0
-        top = max(names, key=lambda name: names[name].value)
+    top = max(values, key=values.__getitem__) if best.policy is None else best.policy
     row = result.simultaneous().loc[top]
-    sentence = f"{top} earns more than every other policy: "
-    if best.policy is None:
-        sentence = (
-            f"No policy is shown to be better than all others; {top} has the largest estimate, "
-        )
-    sentence += f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round."
-    gaps = tables.get(DIFFERENCES)
-    if top != LOGGED_POLICY and gaps is not None:
-        columns = ["difference", "low_all", "high_all"]
-        gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
-        sentence += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED_POLICY}."
+    claim = f"{top} earns more than every other policy:"
+    if best.policy is None:  # an arm may be 0
+        claim = f"No policy is shown to be better than all others; {top} has the largest estimate,"
     return (
-        sentence
-        if len(names) == 1
-        else sentence + " These intervals hold for all policies at once."
+        f"{claim} {row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round. "
+        "The intervals hold for all policies at once."
     )

@@ -16,7 +16,7 @@ DATA_PANEL = "Data"
 BANDITS_PANEL = "Bandits"
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
 ROLES_OF_LOGS = (*COLUMN_ROLES, *ROLES_OF_SEVERAL_COLUMNS)
-ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
+ROLES_OF_DATA_SETS = ("reward", *ROLES_OF_SEVERAL_COLUMNS)
 USUAL_NAMES = "; ".join(" or ".join(names) for names in DEFAULTS.values())
 BESIDE_ROLES = (
     "drop leaves a column out; context uses one although its name or its values speak against it."
@@ -39,7 +39,7 @@ DataColumn = Annotated[
         rich_help_panel=DATA_PANEL,
         metavar="ROLE=NAME",
         help="A column of --csv or --openml: reward=mail, what the arm “mail” pays, one for each "
-        f"arm; cost=mail, what it costs; {BESIDE_ROLES}",
+        f"arm; {BESIDE_ROLES}",
     ),
 ]
 Sep = Annotated[

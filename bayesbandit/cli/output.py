@@ -123,11 +123,7 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     def safe(value: object) -> object:
         return f"'{value}" if isinstance(value, str) and SPREADSHEET_FORMULA.match(value) else value
 
-    safe_table = table.rename(columns=safe)
-    for place, (_, column) in enumerate(table.items()):
-        if column.dtype.kind == "O":  # texts, categories and mixed columns
-            safe_table.isetitem(place, [safe(value) for value in column])
-    return safe_table
+    return table.rename(columns=safe).map(safe)
 
 
 def say(*parts: str | tuple[str, str]) -> None:

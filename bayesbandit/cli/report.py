@@ -80,7 +80,6 @@ def watch(
             watching.shares(rows, most), "share of decisions",
             "Arms' shares of a day's decisions", top=1.03,
         ),
-        "values": plots.weekly_values(weeks),
     }  # fmt: skip
     tables = {
         "By week": weeks.assign(week=weeks["week"].dt.strftime("%Y-%m-%d")),

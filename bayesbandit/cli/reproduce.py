@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesbandit.cli.options import Jobs, Out, Seed
-from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
+from bayesbandit.cli.output import check_folder, clear_errors, counted, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
 
@@ -53,12 +52,12 @@ def reproduce(
         results = experiment.run(jobs, folder)
         with blamed(study, f"; its results are kept in {folder / 'results.parquet'}"):
             table = pd.DataFrame(chosen.table(results))
-            titled = {f"{chosen.title}: {size(results)}": pd.DataFrame(chosen.printed(table))}
+            answer = f"{chosen.title}: {size(results)}"
+            titled = {answer: pd.DataFrame(chosen.printed(table))}
             titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
             figures = dict(chosen.figures(results))
         for heading, frame in titled.items():
             show(frame, heading)
-    say(answer := pace(results, folder))
     tables = titled | {"In full": table}
     save(folder, table, tables, figures, title=chosen.title, answer=answer)
 
@@ -110,16 +109,9 @@ def blamed(study: str, kept: str = "") -> Iterator[None]:
         raise Failed(f"the study {study!r} failed: {said(error)}{place(error)}{kept}") from error
 
 
-def pace(results: pd.DataFrame, folder: Path) -> str:
-    """Return a sentence with the time that the runs in a folder took."""
-    seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
-    n = results.groupby(["environment", "replication"]).ngroups
-    return f"{n:,} simulations took {seconds:,.0f} s."
-
-
 def size(results: pd.DataFrame) -> str:
     """Return how many simulations a study has, and of how many rounds, as text."""
-    simulations = results["replication"].nunique()
-    least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
-    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
+    from bayesbandit.evaluation.text import span
+
+    simulations = counted(results["replication"].nunique(), "simulation")
+    return f"{simulations} of {span(results.groupby('environment')['t'].max())} rounds"

@@ -17,18 +17,17 @@ from bayesbandit.experiments.experiment import Experiment
 ALPHA_CANDIDATES = {"TS": (0.1, 0.25, 0.5, 1.0), "UCB": (0.25, 0.5, 1.0, 2.0)}
 RIDGE_CANDIDATES = (0.1, 1.0, 10.0)
 LINEAR_BANDITS = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy"
-OTHER_GRIDS = {"ILTCB": {"exploration": (0.01, 0.1, 1.0)}}
 
 
 def grid(text: str) -> dict[str, Factory]:
     """Return the settings of a bandit that `--tune` tries, by their names.
 
     text: `NAME` or `NAME(setting=value, …)`; settings that it names are kept. Thompson sampling and
-    UCB are tried at four values of alpha, a linear bandit at three of ridge, ILTCB at three of
-    exploration; any other player is played as it is.
+    UCB are tried at four values of alpha, a linear bandit at three of ridge; any other player is
+    played as it is.
     """
     name, chosen = parse(text)
-    tried: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
+    tried: dict[str, tuple[float, ...]] = {}
     for kind, values in ALPHA_CANDIDATES.items():
         if name in BANDITS and name.endswith(kind):
             tried["alpha"] = values

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import Name, integer, same_rows
-from bayesbandit.environments.base import Sample
+from bayesbandit.checks import Name, Table, same_rows
 from bayesbandit.environments.encoding import Labels, classes
+from bayesbandit.environments.rows import Rows
 from bayesbandit.tables.encoder import MAX_FEATURES, fitted
 from bayesbandit.tables.fitting import warn_of
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 MANY_CLASSES = 200  # more classes get a warning
 
 
-class Classification:
+class Classification(Rows):
     """The rows of a data set in random order; the true class pays 1, the others 0 (section 3.2).
 
     The encoder is fitted to all rows, without labels: we assume that a bandit knows the scale of
     its contexts. Errors begin with the name of the data set.
 
-    x: (n, c) array or DataFrame. Then: (n, d) contexts, as `encoder` makes them.
+    x: (n, c) DataFrame, or an array, whose columns are called x0, x1, …. Then: (n, d) contexts, as
+        `encoder` makes them.
     y: (n,) labels of any type, none missing. `encoding.classes` explains the arms' names. Then:
         label, (n,) indices into arms.
     drop, keep: columns, as in `Encoder.fit`, which explains how columns are encoded.
@@ -42,13 +43,19 @@ class Classification:
         drop: Collection[Name] = (),
         keep: Collection[Name] = (),
     ) -> None:
+        import pandas as pd
+
         self.name = name
         try:
             same_rows(x=x, y=y)
-            self.label, self.arms = classes(y)
+            self.paid, self.arms = classes(y)
+            if not isinstance(x, Table):
+                if np.ndim(x) != 2:
+                    raise ValueError(f"x must have rows and columns; got shape {np.shape(x)}")
+                x = pd.DataFrame(x).add_prefix("x")
             self.encoder, self.x, notes = fitted(x, drop=drop, keep=keep, max_features=max_features)
-            if len(self.x) != len(self.label):
-                raise ValueError(f"x has {len(self.x)} rows and y has {len(self.label)} labels")
+            if len(self.x) != len(self.paid):
+                raise ValueError(f"x has {len(self.x)} rows and y has {len(self.paid)} labels")
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{name}: {error}") from error
@@ -60,22 +67,10 @@ class Classification:
         return f"Classification({self.name!r})"
 
     @property
-    def fingerprint(self) -> str:
-        """Return a text with a hash of the data, which distinguishes sets of the same name."""
-        import joblib
+    def label(self) -> np.ndarray:
+        """The class of each row (n,), as an index into arms."""
+        return self.paid
 
-        return f"{self!r} with data {joblib.hash((self.x, self.label))[:12]}"
-
-    @property
-    def n_features(self) -> int:
-        return self.x.shape[1]
-
-    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """Return the first `horizon` rows in random order; all n rows if it is None or above n.
-
-        mean and reward are the same array, because a row's class is certain.
-        """
-        T = None if horizon is None else integer(horizon, "horizon", least=1)
-        rows = rng.permutation(len(self.x))[:T]
-        reward = np.eye(len(self.arms))[self.label[rows]]
-        return Sample(self.x[rows], reward, reward)
+    def rewards(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rewards (T, K) of the arms in these rows."""
+        return np.eye(len(self.arms))[self.paid[rows]]

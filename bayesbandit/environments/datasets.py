@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
 from bayesbandit.tables.files import read, stem_of
-from bayesbandit.tables.inputs import Sparse
+from bayesbandit.tables.inputs import named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ def openml(
     if np.ndim(loaded.target) != 1:
         raise ValueError(f"{what} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
-    x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
+    x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
 
 
@@ -112,8 +112,7 @@ def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Se
     if columns.count(target) != 1:
         raise ValueError(
             f"{name}: the target must be one of the columns; got {target!r}, and the columns are "
-            + ", ".join(map(repr, columns[:50]))
-            + (", …" if len(columns) > 50 else "")
+            f"{named(columns)}"
         )
     return labelled(df.drop(columns=target), df[target], name)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
@@ -138,16 +136,6 @@ def curves(table: pd.DataFrame) -> pd.DataFrame:
 def last(table: pd.DataFrame) -> pd.DataFrame:
     """Return the last checkpoint of each run."""
     return table.loc[table.groupby(RUN, sort=False)["t"].idxmax()].reset_index(drop=True)
-
-
-def in_order(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
-    """Return the rows in the order of these names of environments and bandits, runs and rounds."""
-    order = {name: i for i, name in enumerate(names)}
-    return table.sort_values(
-        [*RUN, "t"],
-        key=lambda c: c.map(order) if c.name in _CELL else c,
-        ignore_index=True,
-    )
 
 
 def seed_of(table: pd.DataFrame) -> int:

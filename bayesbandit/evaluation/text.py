@@ -66,6 +66,12 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
 
 
+def span(values: pd.Series) -> str:
+    """Return the least and the largest of some integers as text; one number if they are equal."""
+    least, most = values.agg(["min", "max"])
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
+
+
 def is_numeric(values: pd.Series) -> bool:
     """Return whether a column has numbers, which are aligned right."""
     return values.dtype.kind in "iuf"

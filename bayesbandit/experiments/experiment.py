@@ -94,12 +94,8 @@ class Experiment:
     points: int = 100
 
     def __post_init__(self) -> None:
-        environments, bandits = self.environments, self.bandits
-        if isinstance(environments, Environment):
-            environments = (environments,)
-        object.__setattr__(self, "environments", tuple(environments))
-        if callable(bandits):
-            bandits = (bandits,)
+        bandits = self.bandits
+        object.__setattr__(self, "environments", tuple(self.environments))
         if not isinstance(bandits, Mapping):
             named = [(_name(factory), factory) for factory in bandits]
             _distinct([name for name, _ in named], "bandits")
@@ -153,8 +149,7 @@ class Experiment:
                     advance(1)
         table = pd.concat([cache[key] for key in keys.values()], ignore_index=True)
         if out is not None:
-            seconds = time.monotonic() - begun if left else 0.0
-            write_results(Path(out), table, described, seconds)
+            write_results(Path(out), table, described, time.monotonic() - begun)
         table.attrs["seed"] = self.seed
         return table
 

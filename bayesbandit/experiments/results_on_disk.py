@@ -81,17 +81,8 @@ def write_record(file: Path, content: dict[str, Any]) -> None:
 def write_results(
     folder: Path, table: pd.DataFrame, settings: Mapping[str, object], seconds: float
 ) -> None:
-    """Write results.parquet and run.json.
-
-    seconds: what this run took. Those of earlier runs with the same settings are added to them.
-    """
+    """Write results.parquet and run.json. seconds: what this run took."""
     write(folder / "results.parquet", table)
-    try:
-        past = json.loads((folder / "run.json").read_text())
-        if past["settings"] == settings:
-            seconds += past["seconds"]
-    except (OSError, ValueError, LookupError, TypeError):
-        pass  # no run.json, or a broken one: a new one takes its place
     write_record(folder / "run.json", record(settings, seconds=round(seconds, 1)))
 
 

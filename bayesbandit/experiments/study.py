@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,11 +62,6 @@ class Study:
     horizon: int | None = None
     points: int = 100
     quick: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        names = [field.name for field in fields(self)]
-        if unknown := [name for name in self.quick if name not in names]:
-            raise ValueError(f"quick must name fields of a study; got {unknown[0]!r}")
 
     def small(self) -> Study:
         """Return the study's small version."""

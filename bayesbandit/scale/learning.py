@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,8 @@ from bayesbandit.beliefs.base import Mergeable, Postponable, needed
 from bayesbandit.checks import Contexts, Name
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.source import table_of
-from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import HISTORY
+from bayesbandit.tables.roles import roles_of
 from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import moments, numbers, whole
 
@@ -30,29 +28,16 @@ if TYPE_CHECKING:
 WHEN = "parts of a log are put together"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a log are what. features: those of the contexts."""
-
-    arm: Name
-    reward: Name
-    propensity: Name | None
-    time: Name | None
-    features: tuple[Name, ...]
-
-    @property
-    def all(self) -> list[Name]:
-        """All columns that are read."""
-        roles = self.arm, self.reward, self.propensity, self.time
-        return [*dict.fromkeys([*self.features, *(name for name in roles if name is not None)])]
+NUMERIC = ("reward", "propensity")  # roles of columns of numbers
+READ = ("arm", *NUMERIC, "time")  # roles of columns that are learned
 
 
 def learn(
     source: object,
     bandit: Bandit,
     *,
-    arm: Name = "arm",
-    reward: Name = "reward",
+    arm: Name | None = None,
+    reward: Name | None = None,
     propensity: Name | None = None,
     time: Name | None = None,
     features: Sequence[Name] | None = None,
@@ -70,12 +55,12 @@ def learn(
         "log/*.parquet", or an address as "s3://…"; or the path of a CSV file or of JSON lines,
         which is read whole.
     bandit: a new one, as bb.BLTS(arms, d), or one that has learned before.
-    arm, reward, propensity: names of columns. Without a propensity, it is "propensity" if there is
-        such a column. Inverse propensity weights need it.
+    arm, reward, propensity: names of columns. Without them, those with the usual names, as of
+        `bb.ope.Log.of`. Inverse propensity weights need the propensity.
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
         half-life with clock="time".
-    features: the columns of the contexts, in order. Without it, those of the encoder, or all other
-        columns, which must then be numbers.
+    features: the columns of the contexts, in order. Without it, those of the encoder, or all
+        columns without a role, which must then be numbers.
 
     Raise ValueError for a row that cannot be learned, with the number of its partition; for an
     empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or
@@ -86,52 +71,33 @@ def learn(
             "a bandit learns the log, as bb.BLTS(arms, n_features) or "
             f"bb.Bandit(arms, model, policy, n_features=d); got {checks.shown(bandit)}"
         )
+    import pandas as pd
+
     table = table_of(source)
-    encoder = bandit.encoder
-    columns = _columns(list(table.columns), arm, reward, propensity, time, features, encoder)
-    empty = _beginner(bandit, columns)
-    learned = reduced(table, columns.all, partial(_taught, empty, columns), _together)
+    named = table if isinstance(table, pd.DataFrame) else pd.DataFrame(columns=table.columns)
+    roles = roles_of(
+        named, "the log", x=features, encoder=bandit.encoder, arms=bandit.arms,
+        needs_propensity=False, arm=arm, reward=reward, propensity=propensity, time=time,
+    )  # fmt: skip
+    if features is None and bandit.encoder is None:
+        check_no_identifier(roles.contexts, "features")
+    columns = {role: roles.named[role] for role in READ if role in roles.named}
+    if time is None and bandit.belief.clock != "time":
+        columns.pop("time", None)
+    empty = _beginner(bandit, columns, roles.contexts)
+    used = [*dict.fromkeys([*roles.contexts, *columns.values()])]
+    learned = reduced(table, used, partial(_taught, empty, columns, roles.contexts), _together)
     if not learned.history.total:
         raise ValueError("a log needs at least one round; got none")
     return _join(bandit.copy(), learned)
 
 
-def _columns(
-    columns: list[Name],
-    arm: Name,
-    reward: Name,
-    propensity: Name | None,
-    time: Name | None,
-    features: Sequence[Name] | None,
-    encoder: Encoder | None,
-) -> Columns:
-    """Return the columns by role. Raise ValueError for one that is not there."""
-    if propensity is None and "propensity" in columns:
-        propensity = "propensity"
-    roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
-    if features is not None:
-        chosen = list(features)
-    elif encoder is not None:
-        chosen = list(encoder.columns)
-    else:
-        chosen = [name for name in columns if name not in roles.values()]
-        if tuple(columns[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
-            raise ValueError(
-                "features= must name the contexts: the columns end as those of history.to_frame(), "
-                f"whose weight tells the arm; got {chosen!r}"
-            )
-        check_no_identifier(chosen, "features")
-    for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
-        if name is not None and name not in columns:
-            raise ValueError(f"the log has no column {name!r} ({role}); it has {columns!r}")
-    return Columns(arm, reward, propensity, time, tuple(chosen))
-
-
-def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
+def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Name]) -> Bandit:
     """Return a bandit that is like this one, but has learned nothing.
 
-    Raise ValueError if rounds cannot be weighted one by one, or need times, or the number of
-    features is wrong, or the belief cannot absorb another.
+    columns: those of the log by role. features: those of its contexts. Raise ValueError if rounds
+    cannot be weighted one by one, or need times, or the number of features is wrong, or the belief
+    cannot absorb another.
     """
     if not isinstance(bandit.belief, Mergeable):
         raise ValueError(
@@ -144,19 +110,18 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
             "know; balance must be Unweighted() or InversePropensity(propensity='decision')"
         )
     clock = bandit.belief.clock
-    if (clock == "time") != (columns.time is not None):
+    if (clock == "time") != ("time" in columns):
         raise ValueError(
             'time= must name the column of the rows\' times for a half_life with clock="time", and '
-            f"be None for others; got time={columns.time!r}, and {checks.shown(bandit.model)}"
+            f"be None for others; got time={columns.get('time')!r}, and "
+            f"{checks.shown(bandit.model)}"
         )
-    if columns.propensity is None and learning.weighs_by_propensity(bandit):
+    if "propensity" not in columns and learning.weighs_by_propensity(bandit):
         raise ValueError(
             f"{bandit.balance} needs the logged propensities: propensity= must name their column"
         )
-    if bandit.encoder is None and len(columns.features) != bandit.n_features:
-        raise ValueError(
-            f"features must name {bandit.n_features} columns; got {list(columns.features)!r}"
-        )
+    if bandit.encoder is None and len(features) != bandit.n_features:
+        raise ValueError(f"features must name {bandit.n_features} columns; got {list(features)!r}")
     empty = Bandit(
         bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
         encoder=bandit.encoder, seed=bandit.seed, history=bandit.history.limit,
@@ -170,23 +135,29 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     return empty
 
 
-def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Bandit:
+def _taught(
+    empty: Bandit,
+    columns: Mapping[str, Name],
+    features: Sequence[Name],
+    frame: pd.DataFrame,
+    number: int,
+) -> Bandit:
     """Return a copy of an empty bandit that has learned a partition of a log."""
     bandit = empty.copy()
     if frame.empty:
         return bandit
-    arm = whole(frame[columns.arm])
-    if missing := int(frame[columns.reward].isna().sum()):
+    arm = whole(frame[columns["arm"]])
+    if missing := int(frame[columns["reward"]].isna().sum()):
         raise ValueError(
             f"partition {number} of the log: {missing} of {len(frame)} rewards are missing, and no "
             "bandit can learn them: leave these rows out, or fill in what no reward means"
         )
     try:
-        reward = numbers(frame[columns.reward], "reward")
-        p = None if columns.propensity is None else numbers(frame[columns.propensity], "propensity")
-        time = None if columns.time is None else moments(frame[columns.time], "time")
+        read = {role: numbers(frame[columns[role]], role) for role in columns if role in NUMERIC}
+        if "time" in columns:
+            read["time"] = moments(frame[columns["time"]], "time")
         with one_thread():
-            bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
+            bandit.update(contexts(bandit, frame, features), arm, **read)
     except ValueError as error:
         raise ValueError(f"partition {number} of the log: {error}") from error
     return bandit

@@ -33,10 +33,7 @@ def table_of(source: object, **form: Any) -> pd.DataFrame | dd.DataFrame:
         return _parquet(fspath(source))
     if inputs.is_dask(source):
         return source
-    frame, named = inputs.table(source)
-    if not named:
-        raise TypeError("the table's columns have no names: pandas.DataFrame(…, columns=…)")
-    return frame
+    return inputs.table(source)
 
 
 def _parquet(path: str) -> dd.DataFrame:

@@ -213,12 +213,11 @@ def codes_of(columns: Sequence[Used], x: list[Row] | pd.DataFrame) -> np.ndarray
 class Separate:
     """The features of columns each alone: those of numbers, then those of levels.
 
-    named: whether the columns have names; the columns of an array are numbered. features: the
-    names, all different. uses: the columns that each uses.
+    features: the names, all different. uses: the columns that each uses.
     """
 
-    def __init__(self, columns: Sequence[Used], named: bool) -> None:
-        label = [str(one.name) if named else f"x{one.name}" for one in columns]
+    def __init__(self, columns: Sequence[Used]) -> None:
+        label = [str(one.name) for one in columns]
         numbers = {j: one for j, one in enumerate(columns) if isinstance(one, Number)}
         levels = [
             (j, code, f"{label[j]}={one.labels[code]}")

@@ -30,13 +30,11 @@ class Encoder:
 
     Make one by `Encoder.fit` or `Encoder.formula`.
 
-    fitted: the columns of the fit, in order, with those that are left out. named: whether the
-    columns have names; the columns of an array are numbered. spec: the formula, if there is one.
-    constant: whether the first feature is 1 in every row.
+    fitted: the columns of the fit, in order, with those that are left out. spec: the formula, if
+    there is one. constant: whether the first feature is 1 in every row.
     """
 
     fitted: tuple[Column, ...]
-    named: bool = True
     spec: Formula | None = None
     constant: bool = False
 
@@ -52,13 +50,12 @@ class Encoder:
     ) -> Encoder:
         """Return an encoder that is fitted to a table (n, c).
 
-        frame: a pandas or Polars table, or another that narwhals reads, or an array, whose columns
-        go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random,
-        or all rows if there are fewer. drop, keep: names of columns to leave out, and of columns to
-        use although a rule below leaves them out. max_features: the largest number of features
-        beside the constant; more raise ValueError. constant: whether the first feature, "constant",
-        is 1 in every row. A model needs it that has no constant of its own: the toolkit's models
-        have one.
+        frame: a pandas or Polars table, or another that narwhals reads. Of a dask.dataframe the fit
+        uses some 100,000 rows, drawn at random, or all rows if there are fewer. drop, keep: names
+        of columns to leave out, and of columns to use although a rule below leaves them out.
+        max_features: the largest number of features beside the constant; more raise ValueError.
+        constant: whether the first feature, "constant", is 1 in every row. A model needs it that
+        has no constant of its own: the toolkit's models have one.
 
         The type of a column decides what becomes of it. No text is read as a number or a date.
 
@@ -73,8 +70,7 @@ class Encoder:
           different values; dates, which become days since the first one; identifiers. An
           identifier is a column of text or whole numbers under a name that ends in id, such as
           customer_id, userId or uuid, or under the name "Unnamed: 0", which pandas gives to a
-          written index; or at least 100 integers that all differ and leave out less than a
-          twentieth of their range.
+          written index.
         - Text and categories whose values all differ are left out with a warning, and cannot be
           kept.
 
@@ -101,8 +97,8 @@ class Encoder:
         - The operators are those of formulaic: + - : * / ** ( ). A factor is a column, arithmetic
           in I(…) or {…}, or a function: bs, cr, cs, cc and poly of degree and knots, center, scale,
           log, exp, sqrt, abs and others. Names with blanks stand in backticks. All else is refused;
-          no text is run. A formula has at most 10,000 characters, a term at most 6 factors, and
-          there are at most 5,000 features.
+          no text is run. A formula has at most 10,000 characters, and there are at
+          most 5,000 features.
         - Knots, centres and levels are those of the fit. Outside the range of the fit, a spline
           continues as at the edge of the range.
         - Features are scaled only if the formula says so.
@@ -116,11 +112,9 @@ class Encoder:
         """
         from bayesbandit.tables.formula import learned
 
-        table, has_names = inputs.table(frame)
-        if not has_names:
-            raise TypeError("a formula names columns; got an array: pandas.DataFrame(…, columns=…)")
+        table = inputs.table(frame)
         columns, spec = learned(formula, table)
-        encoder = cls(columns, True, spec, spec.constant)
+        encoder = cls(columns, spec, spec.constant)
         encoder.transform(table)  # which every number of the fit must allow
         return encoder
 
@@ -141,7 +135,7 @@ class Encoder:
     @cached_property
     def design(self) -> Separate | Formula:
         """How features follow from the codes of columns."""
-        return self.spec or Separate(self._used, self.named)
+        return self.spec or Separate(self._used)
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -155,7 +149,7 @@ class Encoder:
         x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
         Series whose index has the columns' names.
         """
-        table = inputs.read(x, self.columns, self.left, self.named)
+        table = inputs.read(x, self.columns, self.left)
         features = self.design.encoded(codes_of(self._used, table))
         if self.constant:
             features = np.column_stack([np.ones(len(features)), features])
@@ -178,10 +172,9 @@ class Encoder:
         rows: list[tuple[str, str, str]] = []
         pairs = [*zip(self.design.features, self.design.uses, strict=True)]
         for column in self.fitted:
-            label = str(column.name) if self.named else f"x{column.name}"
             features = ", ".join(feature for feature, used in pairs if column.name in used)
             outcome = column.why if isinstance(column, LeftOut) else features
-            rows.append((label, column.kind, outcome))
+            rows.append((str(column.name), column.kind, outcome))
         if self.constant:
             rows.append(("(none)", "constant", self.features[0]))
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
@@ -258,14 +251,14 @@ def fitted(
 ) -> tuple[Encoder, np.ndarray, list[str]]:
     """Return an encoder, the features (n, d) of its table, and sentences about the fit."""
     integer(max_features, "max_features", least=1)
-    table, has_names = inputs.table(sample(frame) if inputs.is_dask(frame) else frame)
+    table = inputs.table(sample(frame) if inputs.is_dask(frame) else frame)
     dropped = _chosen(drop, "drop", table)
     to_keep = _chosen(keep, "keep", table)
     if both := dropped & to_keep:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
     columns = fitting.fit(table, dropped, to_keep)
     fitting.check(columns)
-    encoder = Encoder(tuple(columns), has_names)
+    encoder = Encoder(tuple(columns))
     if len(encoder.features) > max_features:
         raise ValueError(
             f"the table gives {len(encoder.features):,} features, over max_features={max_features}:"
@@ -276,13 +269,12 @@ def fitted(
 
 
 def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
+    columns = table.columns.tolist()
     if not isinstance(names, str | Integral | Iterable):
-        raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
+        raise TypeError(f"{what} must be columns' names, as [{columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
-    columns = {*table.columns}
     if unknown := [name for name in listed if not inputs.is_name(name) or name not in columns]:
         raise ValueError(
-            f"{what}: there is no column {inputs.named(unknown)}; there are "
-            f"{inputs.named(list(table.columns))}"
+            f"{what}: there is no column {inputs.named(unknown)}; there are {inputs.named(columns)}"
         )
     return set(listed)

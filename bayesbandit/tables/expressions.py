@@ -80,27 +80,35 @@ class Factor:
 class Reader:
     """Reads the factors of a formula.
 
-    levels: those of each column, () if it has numbers. aliases: the names that identifiers stand
-    for. state: what the functions learned, by call; a call that is not there learns when it is
-    first computed.
+    levels: those of each column, () if it has numbers. state: what the functions learned, by call;
+    a call that is not there learns when it is first computed. used, aliases: of one factor, its
+    columns, and the names in backticks for which identifiers stand.
     """
 
     levels: Mapping[Name, tuple[str, ...]]
-    aliases: Mapping[str, str]
     state: dict[str, dict[str, Any]]
     used: set[Name] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def column(self, name: str) -> Factor:
+        """Return the factor that is a column; raise ValueError if there is none of this name."""
+        if name not in self.levels:
+            raise ValueError(
+                f"the formula names {name!r}, which is no column; there are {named([*self.levels])}"
+            )
+        return Factor(name, self.levels[name], frozenset({name}), lambda columns: columns[name])
 
     def factor(self, code: str) -> Factor:
-        """Return a factor; raise ValueError for one that is not allowed."""
-        name = self.aliases.get(code, code)
-        if name in self.levels:
-            return Factor(name, self.levels[name], frozenset({name}), lambda columns: columns[name])
+        """Return a factor that is an expression; raise ValueError for one that is not allowed."""
         if len(code) > MAX_CHARACTERS:
             raise ValueError(
                 f"a term of the formula has {len(code)} characters, over {MAX_CHARACTERS}"
             )
+        pieces = code.split("`")  # each second one is a name
+        self.aliases = {f"in_backticks_{k}": name for k, name in enumerate(pieces[1::2])}
+        pieces[1::2] = [f" {alias} " for alias in self.aliases]
         try:
-            body = ast.parse(code.strip(), mode="eval").body
+            body = ast.parse("".join(pieces).strip(), mode="eval").body
             text = self._said(body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ValueError(f"{code!r:.80} in the formula cannot be read: {error}") from error
@@ -157,14 +165,11 @@ class Reader:
         return lambda columns: function(*(part(columns) for part in parts))
 
     def _column(self, name: str) -> Compute:
-        if name not in self.levels:
-            raise ValueError(
-                f"the formula names {name!r}, which is no column; there are {named([*self.levels])}"
-            )
-        if self.levels[name]:
+        factor = self.column(name)
+        if factor.levels:
             raise ValueError(f"the formula computes with {name!r}, which has levels and no numbers")
         self.used.add(name)
-        return lambda columns: columns[name]
+        return factor.compute
 
     def _refused(self, node: ast.AST, why: str) -> ValueError:
         return ValueError(f"{self._said(node)!r:.80} in the formula is not allowed: {why}")
@@ -190,8 +195,6 @@ class Reader:
                     f"numbers, df up to {MAX_KNOTS} and degree up to {MAX_DEGREE}; knots=[…], up "
                     f"to {MAX_KNOTS} numbers; True and False",
                 )
-        if name in SPLINES and ("df" in settings) == ("knots" in settings):
-            raise self._refused(node, "a spline needs either df or knots")
         return settings | ({"extrapolation": "clip"} if name in SPLINES else {})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,8 +37,6 @@ LEVEL_KINDS = {*TEXT, "boolean", "categorical"}
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
-MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
-MAX_GAPS = 0.05  # more numbers in their range than there are of them
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
 
@@ -66,9 +63,9 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
         return LeftOut(name, EMPTY)
     kind = "categorical" if is_arrow_category(values) else pd.api.types.infer_dtype(values)
     if kind in NUMERIC_KINDS:
-        return _number(Number(name, 0.0), values, kind == "integer", keep)
+        return _number(Number(name, 0.0), values, keep)
     if kind in DATES:
-        return _number(_date(name, values), values, False, keep)
+        return _number(_date(name, values), values, keep)
     if kind in LEVEL_KINDS and not (
         kind == "mixed" and any(isinstance(one, NESTED) for one in values)
     ):
@@ -79,7 +76,7 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     )
 
 
-def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Column:
+def _number(column: Number, values: pd.Series, keep: bool) -> Column:
     """Return what becomes of numbers or dates."""
     name = column.name
     codes = codes_of([column], values.to_frame(name))[:, 0]
@@ -88,19 +85,10 @@ def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Co
         return LeftOut(name, CONSTANT)
     if not keep and isinstance(column, Date):
         return LeftOut(name, "dates")
-    if not keep and (present == np.floor(present)).all():
-        if why := says_identifier(name):
-            return LeftOut(name, why)
-        if is_whole and _numbers_the_rows(present, len(codes)):
-            return LeftOut(name, "an identifier: its values number the rows")
+    is_whole = (present == np.floor(present)).all()
+    if not keep and is_whole and (why := says_identifier(name)):
+        return LeftOut(name, why)
     return _standardised(column, codes)
-
-
-def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
-    """Return whether integers of n rows all differ, and leave hardly one of their range out."""
-    span = values.max() - values.min() + 1
-    numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n
-    return bool(numbered and len(np.unique(values)) == n)
 
 
 def _date(name: Name, values: pd.Series) -> Date:
@@ -110,21 +98,14 @@ def _date(name: Name, values: pd.Series) -> Date:
 
 
 def _standardised(column: Number, values: np.ndarray) -> Number:
-    """Return a column of codes (n,) with their median, mean and standard deviation.
+    """Return a column of codes (n,) with their median, mean and standard deviation."""
+    from sklearn.preprocessing import StandardScaler
 
-    The sums are those of scikit-learn's StandardScaler, to the bit.
-    """
-    n = len(values)
     median = np.nanmedian(values)
-    values = np.where(np.isnan(values), median, values)
-    mean = values.sum() / n
-    values = values - mean
-    rounding = values.sum() ** 2 / n
-    variance = ((values**2).sum() - rounding) / n
-    eps = np.finfo(np.float64).eps
-    is_constant = variance <= n * eps * variance + (n * mean * eps) ** 2
-    scale = 1.0 if is_constant else float(np.sqrt(variance))
-    return replace(column, median=float(median), mean=float(mean), scale=scale)
+    filled = np.where(np.isnan(values), median, values)
+    scaler = StandardScaler().fit(filled[:, None])
+    mean, scale = float(scaler.mean_[0]), float(scaler.scale_[0])
+    return replace(column, median=float(median), mean=mean, scale=scale)
 
 
 def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
@@ -192,10 +173,9 @@ def remarks(columns: Sequence[Column]) -> list[str]:
         return []
     which = "; ".join(f"{one.name!r} ({one.why})" for one in ruled_out)
     name = ruled_out[0].name
-    option = shlex.quote(str(name))
     return [
-        f"left out {which}. keep=[{name!r}], or --column context={option}, uses one; "
-        f"drop=[{name!r}], or --column drop={option}, leaves it out without a word"
+        f"left out {which}. keep=[{name!r}], or --column context={name!r}, uses one; "
+        f"drop=[{name!r}], or --column drop={name!r}, leaves it out without a word"
     ]
 
 

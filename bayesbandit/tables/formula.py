@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 10_000  # of a formula
 MAX_TERMS = 50_000  # that an operator goes through
-MAX_FACTORS = 6  # of a term
 MAX_FEATURES = 5000
-QUOTED = "name_in_backticks_"  # begins the identifier that stands for such a name
 POOLED = "other"
 BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  # by odd values
 
@@ -159,20 +156,20 @@ def read(
         raise ValueError(
             f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
         )
-    code, aliases = _without_backticks(text)
-    reader = Reader(levels, aliases, state)
+    reader = Reader(levels, state)
     factors: dict[tuple[str, bool], Factor] = {}
     parts: list[str] = []
     try:
-        tokens = [(token.kind.value, token.token) for token in tokenize(code)]
+        tokens = [(token.kind.value, token.token) for token in tokenize(text)]
     except FormulaicError as error:
         raise _unread(text, error) from error
     for i, (kind, text_of_token) in enumerate(tokens):
         if kind == "operator" and i == 0:
             text_of_token = text_of_token.removeprefix("~")
         if kind in ("name", "python") and text_of_token != ".":
-            factor = reader.factor(text_of_token)
-            key = (factor.text, aliases.get(text_of_token, text_of_token) in levels)
+            is_column = kind == "name" or text_of_token.isidentifier()
+            factor = (reader.column if is_column else reader.factor)(text_of_token)
+            key = (factor.text, is_column)
             factors.setdefault(key, factor)
             parts.append(f"f{[*factors].index(key)}")
         elif kind == "operator" and ("~" in text_of_token or "|" in text_of_token):
@@ -185,17 +182,6 @@ def read(
         else:
             raise _unread(text, f"there is {text_of_token[:20]!r}")
     return " ".join(parts), tuple(factors.values())
-
-
-def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
-    """Return a formula with an identifier for each name in backticks, and what these stand for."""
-    first, *rest = re.split("`([^`]*)`", text)
-    aliases = {f"{QUOTED}{k}": name for k, name in enumerate(rest[::2])}
-    parts = [f" {alias} {after}" for alias, after in zip(aliases, rest[1::2], strict=True)]
-    plain_text = unicodedata.normalize("NFKC", " ".join([first, *rest[1::2]]))
-    if strange := re.search(f"[`'\"]|{QUOTED}", plain_text):
-        raise _unread(text, f"there is {strange[0]}; names stand in backticks, `as this`")
-    return "".join([first, *parts]), aliases
 
 
 def _parsed(skeleton: str, implied: bool = True) -> Any:
@@ -216,13 +202,10 @@ def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> Any:
     from formulaic.errors import FormulaicError
 
     try:
-        formula = _parsed(skeleton)
+        return _parsed(skeleton)
     except (FormulaicError, SyntaxError, *BROKEN, RecursionError) as error:
         reason = re.sub(r"\bf(\d+)", lambda number: factors[int(number[1])].text, str(error))
         raise _unread(text, reason) from error
-    if (most := max((len(term.factors) for term in formula), default=0)) > MAX_FACTORS:
-        raise ValueError(f"a term of the formula has {most} factors; at most {MAX_FACTORS}")
-    return formula
 
 
 def _size(node: Any) -> int:
@@ -245,9 +228,9 @@ def _size(node: Any) -> int:
     return total
 
 
-def _unread(text: str, why: object) -> ValueError:
+def _unread(text: str, why: object, done: str = "read") -> ValueError:
     reason = (str(why).splitlines() or [type(why).__name__])[0]
-    return ValueError(f"the formula {text!r} cannot be read: {reason}")
+    return ValueError(f"the formula {text!r} cannot be {done}: {reason}")
 
 
 # ---- the design ----------------------------------------------------------------------------------
@@ -287,8 +270,7 @@ def computed(text: str, factors: Sequence[Factor], columns: Mapping[Name, np.nda
                 several = value if isinstance(value, Mapping) else {"": value}
                 parts.append({str(k): np.asarray(one, np.float64) for k, one in several.items()})
             except BROKEN as error:
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
-                raise ValueError(f"the formula {text!r} cannot be computed: {reason}") from error
+                raise _unread(text, error, "computed") from error
     return parts
 
 

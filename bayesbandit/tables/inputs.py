@@ -1,12 +1,11 @@
-"""Tables and rows that users pass: pandas, what narwhals reads, arrays, dicts."""
+"""Tables and rows that users pass: pandas, what narwhals reads, dicts."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
     from bayesbandit.tables.columns import Row
 
 MAX_NAMES_IN_ERROR = 20  # names at most in an error
-
-
-@runtime_checkable
-class Sparse(Protocol):
-    """A sparse matrix of any library."""
-
-    def toarray(self) -> np.ndarray: ...
 
 
 def named(names: Sequence[Any]) -> str:
@@ -48,12 +40,7 @@ def frame_of(x: object) -> pd.DataFrame | None:
 
     if isinstance(x, pd.DataFrame):
         return x
-    native = nw.from_native(x, pass_through=True, allow_series=True)
-    if isinstance(native, nw.LazyFrame):
-        raise TypeError(
-            f"the table is lazy ({type(x).__module__.split('.')[0]}.{type(x).__name__}) and has no "
-            "values yet: collect it first, frame.collect()"
-        )
+    native = nw.from_native(x, pass_through=True, eager_only=True)
     return native.to_pandas() if isinstance(native, nw.DataFrame) else None
 
 
@@ -74,41 +61,20 @@ def rows_of(x: object) -> list[Row]:
     return list(x)
 
 
-def table(x: object) -> tuple[pd.DataFrame, bool]:
-    """Return x as a DataFrame with a plain index, and whether its columns have names.
-
-    Shape and names are checked. The columns of an array have no names.
-    """
+def table(x: object) -> pd.DataFrame:
+    """Return a table as a DataFrame with a plain index; raise an error for one without rows."""
     import pandas as pd
 
     rows = rows_of(x)
     frame = pd.DataFrame(rows) if rows else frame_of(x)
-    if frame is None and isinstance(x, str | bytes | PathLike | Mapping | pd.Series):
-        raise TypeError(
-            f"a table must have rows and columns; got a {type(x).__name__}: pandas.read_csv(…), or "
-            "pandas.DataFrame(…), makes one"
-        )
-    read = array_of(x) if frame is None else frame
-    if read.ndim != 2 or 0 in read.shape:
-        what = "x" if frame is None else "a table"
-        raise ValueError(f"{what} must have rows and columns; got shape {read.shape}")
     if frame is None:
-        return pd.DataFrame(read), False
-    return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
-
-
-def array_of(x: object) -> np.ndarray:
-    """Return values without names, with None where a NumPy mask hides one."""
-    if isinstance(x, Sparse):
         raise TypeError(
-            "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
+            f"a table must have columns with names; got {_what(x)}: pandas.read_csv(…), or "
+            "pandas.DataFrame(…, columns=[…]), makes one"
         )
-    if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
-        x = np.ma.stack(x)
-    if isinstance(x, np.ma.MaskedArray):
-        hidden = np.array(None, dtype=object)
-        return np.where(np.ma.getmaskarray(x), hidden, np.ma.getdata(x))
-    return np.asarray(x, dtype=None if hasattr(x, "__array__") else object)
+    if 0 in frame.shape:
+        raise ValueError(f"a table must have rows and columns; got shape {frame.shape}")
+    return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True)
 
 
 def is_name(name: object) -> bool:
@@ -133,21 +99,16 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def is_row(x: object) -> bool:
-    """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of values."""
+    """Return whether x is one row with names: a dict or a pandas Series."""
     import pandas as pd
 
-    if isinstance(x, list | tuple):
-        return all(isinstance(value, str | bytes) or not isinstance(value, Sized) for value in x)
-    return isinstance(x, Mapping | pd.Series) or (isinstance(x, np.ndarray) and x.ndim == 1)
+    return isinstance(x, Mapping | pd.Series)
 
 
-def read(
-    x: object, needed: Sequence[Name], ignored: Collection[Name], has_names: bool
-) -> list[Row] | pd.DataFrame:
+def read(x: object, needed: Sequence[Name], ignored: Collection[Name]) -> list[Row] | pd.DataFrame:
     """Return a table as a DataFrame, or the rows of a list of dicts or of one row.
 
-    needed: the columns that must be there. ignored: others that may be. has_names: whether the
-    columns of the fit had names. Otherwise the columns of arrays go by position.
+    needed: the columns that must be there. ignored: others that may be.
     """
     import pandas as pd
 
@@ -161,17 +122,11 @@ def read(
         return rows
     frame = frame_of(x)
     if frame is None:
-        if has_names:
-            raise TypeError(
-                f"the encoder knows columns by name, and got {_what(x)} without names: give a "
-                f"DataFrame, or a dict for one row, with the columns {named(needed)}; or a log of "
-                "encoded contexts whole, bandit.update(log)"
-            )
-        array = array_of(x)
-        width = len(needed) + len(ignored)
-        if array.ndim not in (1, 2) or array.shape[-1] != width:
-            raise ValueError(f"x must have shape ({width},) or (n, {width}); got {array.shape}")
-        frame = pd.DataFrame(np.atleast_2d(array))
+        raise TypeError(
+            f"the encoder knows columns by name, and got {_what(x)} without names: give a "
+            f"DataFrame, or a dict for one row, with the columns {named(needed)}; or a log of "
+            "encoded contexts whole, bandit.update(log)"
+        )
     check_names(list(frame.columns), needed, ignored)
     return frame
 
@@ -184,12 +139,8 @@ def _what(x: object) -> str:
 
 def check_names(names: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
     """Raise an error unless every column is there once and none is unknown."""
-    try:
-        present = set(names)
-    except TypeError as error:
-        raise TypeError(f"columns' names must be texts or integers; got {names!r}") from error
     fitted = f"the fit was on {named([*needed])}"
-    if missing := [name for name in needed if name not in present]:
+    if missing := [name for name in needed if name not in names]:
         raise ValueError(f"the table lacks the column {named(missing)}; {fitted}")
     allowed = {*needed, *ignored}
     if unknown := [name for name in names if name not in allowed]:

@@ -120,7 +120,7 @@ def roles_of(
     uses += [(c, "drop") for c in left]
     _check_uses(uses, table, columns)
     free = [c for c in columns if c not in dict(uses)]
-    of_history = _features_of_history(frame, free, table)
+    of_history = _features_of_history(frame, free, table, contexts)
     features = [] if of_history is None else of_history
     free = [c for c in free if c not in features]
     for role, names in DEFAULTS.items():
@@ -183,15 +183,17 @@ def _check_uses(uses: Iterable[tuple[Name, str]], table: str, columns: Sequence[
 
 
 def _features_of_history(
-    frame: pd.DataFrame, free: Sequence[Name], table: str
+    frame: pd.DataFrame, free: Sequence[Name], table: str, contexts: Sequence[Name] | None
 ) -> list[Name] | None:
     """Return the columns of features of a table of `history.to_frame()`; None of another table.
 
-    Such a table says so itself, also in a Parquet file. Raise ValueError if only its columns do.
+    Such a table says so itself, also in a Parquet file. Raise ValueError if only its columns do,
+    unless the contexts are given.
     """
     if MARK in frame.attrs:
         return list(frame.attrs[MARK])
-    if tuple(frame.columns[-len(HISTORY) :]) != HISTORY or "weight" not in free:
+    is_alike = tuple(frame.columns[-len(HISTORY) :]) == HISTORY and "weight" in free
+    if contexts is not None or not is_alike:
         return None
     raise ValueError(
         f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "

@@ -1,14 +1,9 @@
-"""Tables in partitions: results that are joined in a tree, and a random sample of the rows.
-
-Each row has a random rank, and the sample is the `MOST` rows with the smallest ranks.
-"""
+"""Tables in partitions: results that are joined in a tree, and a random sample of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bayesbandit.checks import Name
 
@@ -17,7 +12,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SAMPLE_ROWS = 100_000  # rows of a sample
-RANK_COLUMN = "rank of the row"  # the column by which rows are drawn
 
 
 def reduced[T](
@@ -52,32 +46,17 @@ def reduced[T](
 
 
 def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
-    """Return a table in memory as it is; of a dask.dataframe all rows, or 100,000 drawn at random.
+    """Return a table in memory as it is; of a dask.dataframe all rows, or some 100,000 at random.
 
-    The rows keep their order. The same partitions give the same rows.
+    The same partitions give the same rows.
     """
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
         return table
-    return reduced(table, list(table.columns), _ranked, _least).drop(columns=RANK_COLUMN)
-
-
-def _ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the rows of partition `number` that may be in the sample, with their ranks.
-
-    The ranks depend only on the number of the partition and on its length.
-    """
-    rank = np.random.default_rng([number, len(frame)]).random(len(frame))
-    return _least(frame.assign(**{RANK_COLUMN: rank}))
-
-
-def _least(*frames: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    frame = pd.concat(frames, ignore_index=True)
-    if len(frame) <= MAX_SAMPLE_ROWS:
-        return frame
-    return frame.iloc[
-        np.sort(np.argpartition(frame[RANK_COLUMN].to_numpy(), MAX_SAMPLE_ROWS)[:MAX_SAMPLE_ROWS])
-    ]
+    n = len(table)
+    drawn = (
+        table if n <= MAX_SAMPLE_ROWS else table.sample(frac=MAX_SAMPLE_ROWS / n, random_state=0)
+    )
+    rows: pd.DataFrame = drawn.compute()
+    return rows.reset_index(drop=True)

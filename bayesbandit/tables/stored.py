@@ -70,7 +70,7 @@ def stored(encoder: Encoder) -> dict[str, Any]:
     plain = {
         "format": FILE_FORMAT,
         "version": FILE_VERSION,
-        "named": encoder.named,
+        "named": True,
         "columns": [{"kind": column.kind, **asdict(column)} for column in encoder.fitted],
         "formula": None if encoder.spec is None else encoder.spec.stored(),
         "constant": encoder.constant,
@@ -85,7 +85,7 @@ def digest(plain: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
+def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
@@ -97,20 +97,18 @@ def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formul
     check(dict(plain), ENCODER)
     columns = tuple(_column_of(**one) for one in plain["columns"])
     names = [column.name for column in columns]
-    named = plain["named"]
+    demand(plain["named"], "it was fitted to an array: fit it to a table with names")
     demand(len(set(names)) == len(names), "its columns repeat a name")
-    demand(named or names == list(range(len(names))), "its columns are not in order")
     used = tuple(column for column in columns if not isinstance(column, LeftOut))
     demand(used, "it has no columns that it uses")
     formula = None
     if plain["formula"] is not None:
         from bayesbandit.tables import formula as formulas
 
-        demand(named, "a formula has names")
         formula = formulas.restored(plain["formula"], used)
         demand(formula.constant == plain["constant"], "its formula says another constant")
     demand(plain["digest"] == digest(plain), "its values are not those that were saved (digest)")
-    return columns, named, formula, plain["constant"]
+    return columns, formula, plain["constant"]
 
 
 def _column_of(kind: str, **fields: Any) -> Column:

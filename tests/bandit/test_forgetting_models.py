@@ -184,7 +184,7 @@ def test_times_of_a_log():
         (late, [start] * 2, "time must have one value for each of 3 rows"),
         (late, "yesterday", "time, as dates .* since 1970, must be numbers"),
         (late, -np.inf, "at least -4503599627370496; got -inf"),
-        (late, np.ma.array(dates[:3], "M8[us]", mask=[0, 1, 0]), "got nan"),
+        (late, np.ma.array(dates[:3], "M8[us]", mask=[0, 1, 0]), "without a mask"),
         (bb.LinTS(ARMS, D), start, "does not forget"),
         (bb.LinTS(ARMS, D, half_life=5.0), start, "counts rounds"),
     ):

@@ -39,7 +39,7 @@ def test_a_sample_has_every_row_once_with_the_class_that_it_came_with():
         (X, "target", r"one column of labels; got shape \(\)"),
         (X, X[:, 0], "40 rows have 40 different labels.*measurement or an identifier"),
         (X[:, 0], Y, r"x must have rows and columns; got shape \(40,\)"),
-        (X[:, :0], Y, r"x must have rows and columns; got shape \(40, 0\)"),
+        (X[:, :0], Y, r"must have rows and columns; got shape \(40, 0\)"),
         (X[:0], [], "the data set is empty"),
         (np.ones((40, 2)), Y, "no column tells the rows apart"),
         (
@@ -47,7 +47,7 @@ def test_a_sample_has_every_row_once_with_the_class_that_it_came_with():
             Y,
             "no column tells the rows apart",
         ),
-        (np.where(X[5, 1] == X, np.inf, X), Y, r"infinite or beyond ±1e\+100 in column 1"),
+        (np.where(X[5, 1] == X, np.inf, X), Y, r"infinite or beyond ±1e\+100 in column 'x1'"),
         (pd.DataFrame(X, columns=list("abc")).assign(c=-1e200), Y, "in column 'c'"),
     ],
 )

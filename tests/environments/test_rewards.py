@@ -24,12 +24,6 @@ def test_rows_keep_their_rewards(frame, rng):
     np.testing.assert_array_equal(sample.mean, sample.reward)
 
 
-def test_costs_are_rewards_below_zero(frame):
-    rewards, costs = KnownRewards(-frame, ["a", "b"]), KnownRewards(frame, costs=["a", "b"])
-    paid = [world.sample(None, np.random.default_rng(0)).reward for world in (rewards, costs)]
-    np.testing.assert_array_equal(*paid)
-
-
 DATES = pd.date_range("2026-01-01", periods=30)
 
 
@@ -52,8 +46,6 @@ def test_a_reward_that_is_none(frame, paid, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({}, "name the columns of rewards, or those of costs"),
-        ({"rewards": ["a", "b"], "costs": ["a", "b"]}, "name the columns of rewards, or those"),
         ({"rewards": ["a"]}, "there must be two arms or more; got"),
         ({"rewards": ["a", "q"]}, "no column 'q' of rewards; the columns are 'x', 'z', 'a', 'b'"),
     ],

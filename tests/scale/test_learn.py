@@ -260,7 +260,7 @@ DATES = pd.date_range("2025-01-01", periods=300)
 FORGETFUL_BY_TIME = bb.Ridge(half_life="7d", clock="time")
 REFUSED = [  # settings of a bandit, columns of the log that are others, settings, and what is said
     ({}, {}, {"propensity": "q"}, "no column 'q' .propensity"),
-    ({}, {}, {"features": ["w"]}, "no column 'w' .feature"),
+    ({}, {}, {"features": ["w"]}, "no column 'w' .context"),
     ({}, {}, {"time": "at"}, "no column 'at' .time"),
     ({"balance": bb.InversePropensity()}, {"propensity": None}, {}, "needs the logged propens"),
     ({"balance": bb.InversePropensity(propensity="estimated")}, {}, {},
@@ -298,7 +298,7 @@ def test_other_things_are_no_log(tmp_path):
     for source, bandit, error, said in (
         (tmp_path, new(), ValueError, "at least one round"),
         (tmp_path / "absent", new(), FileNotFoundError, "no Parquet files"),
-        (frame[["u", "v"]].to_numpy(), new(), TypeError, "columns have no names"),
+        (frame[["u", "v"]].to_numpy(), new(), TypeError, "must have columns with names"),
         (frame, bb.Ridge(), TypeError, "a bandit learns the log"),
     ):
         with pytest.raises(error, match=said):

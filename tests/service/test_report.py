@@ -83,7 +83,7 @@ def test_the_page_is_one_file_and_names_are_text(page):
     page, _ = page
     assert not {"script", "link", "iframe", "b"} & set(page.tags)
     assert all(one.startswith("data:image/png;base64,") for one in page.addresses)
-    assert page.tags.count("img") == 3
+    assert page.tags.count("img") == 2
     assert any(BAD.replace('"', '\\"') in text for text in page.texts)  # as JSON
 
 
@@ -170,7 +170,7 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
     number = "2 decisions" if rewards == 2 else "1 decision"
     assert said.startswith(f"{number} on 2025-11-24 (UTC), {rewards} with a reward that came")
     assert ("Hours from decision to reward" in tables) == bool(rewards)
-    for name in ("counts", "shares", "values"):
+    for name in ("counts", "shares"):
         low, high = figures[name].axes[0].get_xlim()
         assert 0 < high - low <= 3, name  # days
     texts = [said, *(str(text) for one in tables.values() for text in one.to_numpy().ravel())]

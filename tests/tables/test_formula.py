@@ -139,8 +139,8 @@ def test_missing_values_are_named():
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("~ __import__('os').system('touch ran')", "cannot be read"),
-        ("~ I(__import__('os').system('touch ran'))", "cannot be read: there is '"),
+        ("~ __import__('os').system('touch ran')", "is not allowed"),
+        ("~ I(__import__('os').system('touch ran'))", "is not allowed"),
         ("~ I(__import__(0).system(1))", "is not allowed"),
         ("~ {open(age, 2)}", "is not allowed"),
         ("~ age.mean()", "is not allowed"),
@@ -191,7 +191,7 @@ def test_formulas_that_are_refused(formula, message, tmp_path, monkeypatch):
 def test_what_is_no_formula():
     with pytest.raises(TypeError, match="a formula is a text"):
         bb.Encoder.formula(7, FRAME)
-    with pytest.raises(TypeError, match="a formula names columns; got an array"):
+    with pytest.raises(TypeError, match="must have columns with names; got an array"):
         bb.Encoder.formula("~ age", np.ones((3, 2)))
     with pytest.raises(ValueError, match="column 'a' of the formula: it never varies"):
         bb.Encoder.formula("~ a", pd.DataFrame({"a": [1, 1]}))
@@ -284,8 +284,8 @@ SUM = "+".join(COLUMNS)
         ("~ ((c1 + c2)**50)**50", "too many terms"),
         ("~ " + "*".join(COLUMNS), "too many terms"),
         ("~ " + "*".join([f"({SUM})"] * 20), "too many terms"),
-        ("~ " + ":".join(COLUMNS), "has 40 factors; at most 6"),
-        ("~ " + "*".join(f"k{i}" for i in range(12)), "too many terms|factors; at most"),
+        ("~ " + ":".join(COLUMNS), "features; at most 5,000"),
+        ("~ " + "*".join(f"k{i}" for i in range(12)), "too many terms"),
         ("~ (" + "+".join(f"k{i}" for i in range(12)) + ")**4", "features; at most 5,000"),
         ("~ bs(c1, df=100):bs(c2, df=100)", "may have 10,001 features"),
         ("~ bs(bs(c1, df=100), df=100)", "it gives several features, and stands alone"),

@@ -14,12 +14,12 @@ from bayesbandit.checks import (
     MAX_ABS_VALUE,
     PROBABILITY_TOLERANCE,
     Table,
+    arm_column,
     finite,
     floats,
     instants,
     number,
     same_rows,
-    unmasked,
 )
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
@@ -100,7 +100,7 @@ class Log:
             x=x, arm=arm, reward=reward, probabilities=probabilities, propensity=propensity,
             batch=batch, mean=mean, available=available, time=time, reward_time=reward_time,
         )  # fmt: skip
-        chosen = np.atleast_1d(unmasked(arm, "arm"))
+        chosen = arm_column(arm)
         n = len(chosen)
         if chosen.ndim != 1:
             raise ValueError(f"arm must have one name a round; got {chosen.shape}")

@@ -108,7 +108,7 @@ def of_frame(
     """
     import pandas as pd
 
-    frame, _ = inputs.table(table)
+    frame = inputs.table(table)
     roles = roles_in(frame, name, x=x, keep=keep, encoder=encoder, arms=arms, **columns)
     contexts = frame[list(roles.contexts)]
     if encoder is not None:
