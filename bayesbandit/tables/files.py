@@ -161,6 +161,11 @@ def _csv(
         raise ValueError(f"sep must be one character, such as ',' or ';'; got {sep!r}")
     check_quotes(data, sep)
     table = _table(data, sep, decimal, text)
+    untyped = [
+        one.name for one in table.schema if kinds.is_time(one.type) or kinds.is_null(one.type)
+    ]
+    if untyped:  # a time of the day, or none but missing values
+        table = _table(data, sep, decimal, [*text, *untyped])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(table.column_names)]
     check_differ(names)
     frame = table.rename_columns(names).to_pandas(date_as_object=False)

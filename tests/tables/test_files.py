@@ -138,12 +138,12 @@ SAVE_AS = r"save it as text in UTF-8 .in a spreadsheet: CSV UTF-8"
 NO_TABLES = [  # a file's name and its content, and what is said
     ("file.csv", "länge,b\n1,2\n".encode("latin-1"), ""),
     ("file.csv", "a\tb\n".encode("utf-16"), SAVE_AS),
-    ("file.csv", b"PK\x03\x04\x14\x00\x06\x00", SAVE_AS),
+    ("file.csv", b"PK\x03\x04\x14\x00\x06\x00\xff", SAVE_AS),
     ("file.csv.gz", b"a,b\n1,2\n", ""),
     ("file.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], ""),
     ("file.csv.gz", gzip.compress("a,b\n1,2\n".encode("utf-16"), mtime=0), ""),
     ("file.zip", b"PK\x03\x04\xff\xfe", ""),
-    ("file.xlsx", b"PK\x03\x04\x14\x00\x06\x00", ""),
+    ("file.xlsx", b"PK\x03\x04\x14\x00\x06\x00\xff", ""),
     ("file.json", b'[{"a": 1}, {"a": 2}]', ""),
     ("file.jsonl", b'{"a": 1}\n{"a": ', "line 2 is no JSON"),
     ("file.jsonl", b'{"a": 1},\n', "line 1 is no JSON, or cut off: Extra data"),
@@ -289,7 +289,8 @@ def same(found, frame):
        "decimal": st.sampled_from(".,")}))  # fmt: skip
 def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
     """With the options by which it was written it is the same frame; with others or none it is the
-    same, or it is refused where it is read or fitted, or columns are texts as they are written."""
+    same, or it is refused where it is read or fitted, or columns are texts as they are written, or
+    there is one."""
     frame, form, dates = case
     path = tmp_path_factory.mktemp("law") / "frame.csv"
     frame.to_csv(path, index=False, date_format=dates, **form)
@@ -301,6 +302,8 @@ def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
     try:
         with warnings.catch_warnings(action="ignore"):
             found = read(path, **other)
+            if len(found.columns) == 1:  # the header has no such separator
+                return
             assert list(found) == list(frame)
     except ValueError:
         return
