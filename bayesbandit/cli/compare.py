@@ -156,9 +156,10 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
 def verdict(ranking: pd.DataFrame) -> str:
     """Return the result of a ranking as a sentence."""
     best = ranking.iloc[0]
-    said = f"{best['bandit']}, mean reward {best['mean_reward']:.3f} a round"
+    reward = f"mean reward {best['mean_reward']:.3f} a round"
+    said = f"{best['bandit']}, {reward}"
     if len(ranking) == 1:
-        return f"{said}."
+        return f"{best['bandit']}: {reward}."
     if best["wins"] == best["losses"] == 0:
         return f"Least regret, but no significant difference: {said}."
     wins, losses = (counted(int(best[key]), "time") for key in ("wins", "losses"))

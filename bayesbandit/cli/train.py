@@ -108,7 +108,7 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
     if not used:
         return made(new, arms, 0), roles
     encoder = Encoder.fit(sample[used], keep=[c for c in choices["keep"] if c in used])
-    return made(new, arms, None, encoder=encoder), roles.without(encoder.left)
+    return made(new, arms, None, encoder=encoder), roles
 
 
 def _roles(

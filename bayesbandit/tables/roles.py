@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -43,12 +43,6 @@ class Roles:
     contexts: tuple[Name, ...]
     left: Mapping[Name, str]
     of_history: bool = False
-
-    def without(self, left: Mapping[Name, str]) -> Roles:
-        """Return the roles if some contexts are left out. left: the reasons, by column."""
-        gone = {c: left[c] for c in self.contexts if c in left}
-        contexts = tuple(c for c in self.contexts if c not in gone)
-        return replace(self, contexts=contexts, left={**self.left, **gone})
 
     def __str__(self) -> str:
         """The roles in one line, as --column takes them."""
