@@ -141,7 +141,7 @@ def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, en
     """Label the rows of panels; only the first panel in a row of panels has labels.
 
     down: how far down each row is. end: where the rows end, both in lines of text. The figure grows
-    with the labels.
+    with the labels, and with the lines of titles and axis labels.
     """
     for ax in axes:
         first = (place := ax.get_subplotspec()) is None or place.is_first_col()
@@ -151,6 +151,12 @@ def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, en
     if isinstance(figure := axes[0].get_figure(root=True), Picture):
         longest = max(len(line) for label in labels for line in label.split("\n"))
         figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
+        more: dict[int, int] = {}
+        for ax in axes:
+            row = 0 if (place := ax.get_subplotspec()) is None else place.rowspan.start
+            lines = ax.get_title().count("\n") + ax.get_xlabel().count("\n")
+            more[row] = max(more.get(row, 0), lines)
+        figure.set_figheight(figure.get_figheight() + 0.17 * sum(more.values()))
 
 
 def finish(
