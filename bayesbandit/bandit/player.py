@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Array, Name, floats, shown
+from bayesbandit.checks import Array, Name, shown
 
 if TYPE_CHECKING:
     from bayesbandit.environments.base import Environment
@@ -40,7 +40,7 @@ class Player(Protocol):
     """A bandit, or any object that chooses arms and learns their rewards.
 
     Its `repr` gives its settings. A stored run is recognised by these and by the player's code. A
-    player may also have the methods of `HasGreedy`, `HasUpdate` and `HasPlay`.
+    player may also have the methods of `HasGreedy` and `HasUpdate`.
     """
 
     @property
@@ -76,26 +76,12 @@ class HasUpdate(Protocol):
         ...
 
 
-@runtime_checkable
-class HasPlay(Protocol):
-    """A player that plays many rounds at once."""
-
-    def play(self, x: Array, reward: Array, every: int) -> object:
-        """Play contexts (T, d) with the rewards (T, K) of all arms.
-
-        Return the chosen arms' numbers (T,) and propensities (T,). Propensities may be NaN except
-        in every `every`-th round.
-        """
-        ...
-
-
 Factory = Callable[..., Player]  # (arms, n_features, seed) → Player
 
 
 def check(player: Player, environment: Environment) -> None:
     """Raise unless a player has the methods, arms and n_features that an environment needs."""
-    rounds = () if isinstance(player, HasPlay) else ("choose", "observe")
-    for name in ("arms", "n_features", *rounds):
+    for name in ("arms", "n_features", "choose", "observe"):
         if not hasattr(player, name):
             raise TypeError(f"a player needs `{name}`; {shown(player)} has none")
     if tuple(player.arms) != tuple(environment.arms):
@@ -129,6 +115,10 @@ def step(player: Player, x: Array, reward: Array, every: int) -> tuple[Array, Ar
         if t % every == 0:
             propensity[t] = getattr(choice, "propensity", np.nan)
         player.observe(choice, float(reward[t, k]))
+    if not (np.isnan(propensity) | ((propensity >= 0.0) & (propensity <= 1.0 + 1e-9))).all():
+        raise ValueError(
+            f"propensities of {shown(player)} must be in [0, 1], or NaN; got {propensity}"
+        )
     return chosen, propensity
 
 
@@ -138,23 +128,6 @@ def _number(player: Player, arm: Any, index: dict[Name, int]) -> int:
     except (KeyError, TypeError):
         arms = list(index)
         raise ValueError(f"{shown(player)} chose {arm!r}; the arms are {arms!r}") from None
-
-
-def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[Array, Array]:
-    """Return what a player's `play` gave for n rounds; raise if it is not as `HasPlay` says."""
-    if not isinstance(played, tuple | list) or len(played) != 2:
-        raise TypeError(
-            f"{shown(player)} must play arms' numbers (n,) and propensities (n,); got {played!r}"
-        )
-    chosen = np.asarray(played[0])
-    p = floats(played[1], "propensities")
-    if not chosen.shape == p.shape == (n,):
-        raise ValueError(f"{shown(player)} must play {n} rounds; got {chosen.shape} and {p.shape}")
-    if chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < K)).all():
-        raise ValueError(f"{shown(player)} must play arms by numbers 0 to {K - 1}; got {chosen}")
-    if not (np.isnan(p) | ((p >= 0.0) & (p <= 1.0 + 1e-9))).all():
-        raise ValueError(f"propensities of {shown(player)} must be in [0, 1], or NaN; got {p}")
-    return chosen, p
 
 
 def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> Array:

@@ -25,12 +25,10 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import (
     Factory,
     HasGreedy,
-    HasPlay,
     HasUpdate,
     Player,
     check,
     names_of,
-    rounds_of,
     step,
 )
 from bayesbandit.checks import Name
@@ -278,7 +276,7 @@ def play(
     """Play one run and yield a record after each checkpoint. The warm start comes first."""
     if len(sample.warm_arm):
         _warm(player, environment, sample)
-    rounds_by = player.play if isinstance(player, HasPlay) else partial(step, player)
+    rounds_by = player.play if isinstance(player, Bandit) else partial(step, player)
     best = sample.mean.max(axis=1)
     start = 0
     reward = 0.0
@@ -287,7 +285,7 @@ def play(
         part = slice(start, t)
         every = max(1, (t - start) // AUDITED_ROUNDS)
         data = sample.x[part].copy(), sample.reward[part].copy()  # a player may write into them
-        chosen, propensity = rounds_of(player, rounds_by(*data, every), *data[1].shape)
+        chosen, propensity = rounds_by(*data, every)
         rounds = np.arange(start, t)
         has_propensity = ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())

@@ -101,29 +101,19 @@ class Writes(Constant):
         return [self.arms[0]] * len(x)
 
 
-class WritesRuns(Writes):
-    def play(self, x, reward, every):
-        writes(x, reward)
-        return np.zeros(len(x), dtype=np.int64), np.full(len(x), 1.0)
-
-
 def test_what_a_player_is_given_is_its_own():
     """Writing into it changes neither its own results nor those of the others."""
     world = bb.environments.SyntheticExample("well", n_test=20)
-    both = {"W": Writes, "R": WritesRuns, "LinTS": bb.LinTS}
+    both = {"W": Writes, "LinTS": bb.LinTS}
     alone, beside = (
         bb.Experiment([world], players, horizon=30, replications=1, points=5).run(progress=False)
         for players in ({"F": Constant, "LinTS": bb.LinTS}, both)
     )
-    for name, like in (("LinTS", "LinTS"), ("W", "F"), ("R", "F")):
+    for name, like in (("LinTS", "LinTS"), ("W", "F")):
         for column in ("reward", "regret"):
             found = beside.loc[beside["bandit"] == name, column].to_numpy()
             wanted = alone.loc[alone["bandit"] == like, column].to_numpy()
             np.testing.assert_array_equal(found, wanted)
-
-
-def plays(answer):
-    return answering(play=lambda self, x, reward, every: answer(len(x)))
 
 
 NO_PLAYERS = {
@@ -133,10 +123,6 @@ NO_PLAYERS = {
     r"in \[0, 1\], or NaN; got": answering(choose=lambda self, x: bb.Choice("class_0", 2.0)),
     "has the arms": lambda arms, n_features, seed: bb.LinTS(5, n_features),
     "has n_features = 2; wine has 13": answering(n_features=2),
-    "must play arms' numbers": plays(lambda n: np.zeros(n, int)),
-    "must play 1 rou": plays(lambda n: (np.zeros(9, int), np.ones(9))),
-    "numbers 0 to 2": plays(lambda n: (np.full(n, -1), np.ones(n))),
-    "numbers 0 to": plays(lambda n: (np.full(n, 0.0), np.ones(n))),
 }
 
 
