@@ -121,9 +121,13 @@ def check(data: Log) -> Check:
     """
     if not isinstance(data, Log):
         raise TypeError(f"check takes a bb.ope.Log; got {data!r}")
-    result = vars(data).get("checked")
-    if result is None:
-        result = vars(data)["checked"] = _check(data)  # a log does not change
+    result: Check | None = vars(data).get("checked")
+    if result is None:  # a log does not change
+        path = e_process(data)
+        reached = np.flatnonzero(path >= REFUTED_LOG_E)
+        at = int(reached[0]) if reached.size else None
+        most = float(path.max()) if path.size else np.nan
+        result = vars(data)["checked"] = Check(most, at is not None, at, path, data)
     return result
 
 
@@ -136,14 +140,6 @@ def refuted(log: Log) -> str:
         f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
         f"{doubt.at}): see check(log)"
     )
-
-
-def _check(log: Log) -> Check:
-    path = e_process(log)
-    reached = np.flatnonzero(path >= REFUTED_LOG_E)
-    at = int(reached[0]) if reached.size else None
-    most = float(path.max()) if path.size else np.nan
-    return Check(most, at is not None, at, path, log)
 
 
 def e_process(log: Log) -> np.ndarray:

@@ -133,8 +133,6 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
     OUTCOME_MODELS, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
     "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
-    if hasattr(mean, "predict"):
-        raise TypeError("mean= takes no regressor: give its predictions, (n, K), of earlier rounds")
     if isinstance(mean, str) and mean not in OUTCOME_MODELS:
         raise ValueError(f"mean must be one of {OUTCOME_MODELS}, or (n, K); got {mean!r}")
     shape = len(log), len(log.arms)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit.checks import Name, arm_names, finite, floats, integer, number, rescaled
+from bayesbandit.checks import Name, arm_names, integer, number
 from bayesbandit.ope.evaluate import Evaluation, evaluate
+from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.question import bounds_of
+from bayesbandit.ope.question import bounds_of, within_bounds
 from bayesbandit.ope.sequences import FIRST_VERDICT_ROUND
 
 
@@ -62,15 +63,12 @@ class Monitor:
         """
         if arm not in self.arms:
             raise ValueError(f"a round's arm must be among {list(self.arms)!r}; got {arm!r}")
-        lo, hi = (-np.inf, np.inf) if self.bounds is None else self.bounds
         reward = number(reward, "reward")
-        if not lo <= reward <= hi:
-            raise ValueError(f"rewards must lie within [{lo:g}, {hi:g}]; got {reward:g}")
-        p = finite(floats(probabilities, "probabilities"), "probabilities")
-        K = len(self.arms)
-        if p.shape != (K,) or not (p > 0).all():
-            raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {p.tolist()}")
-        self._rounds.append((arm, reward, rescaled(p[None], "probabilities")[0]))
+        within_bounds(np.array([reward]), self.bounds)
+        [p] = distribution([probabilities], 1, self.arms, "probabilities")
+        if not p.all():
+            raise ValueError(f"probabilities must be > 0; got {p.tolist()}")
+        self._rounds.append((arm, reward, p))
         self._evaluation = None
 
     @property

@@ -130,15 +130,8 @@ def supported_by(
         )
     if not could.any():
         raise Unsupported("the target wants arms that had probability 0 in every round")
-    warnings = [
-        f"the value is that of the {could.sum() / on.sum():.1%} of rounds where it could act"
-    ]
-    shares = [could[rows][on[rows]].mean() for rows in log.batches if on[rows].any()]
-    if any(0 < share < 1 for share in shares):
-        warnings.append(
-            "what could be done changed within batches: the value is that of such contexts"
-        )
-    return could, warnings
+    share = could.sum() / on.sum()
+    return could, [f"the value is that of the {share:.1%} of rounds where it could act"]
 
 
 class Sizes(NamedTuple):
@@ -210,21 +203,19 @@ def too_little(
         return f"the effective sample size is {size:.1f}, below {MIN_ESS:g}", warned
     if steady == 0:
         return "all rewards are the same within each arm: how much they vary is not known", warned
+    luck = (
+        f"the effective sample size is {size:.0f}, {expected:.3g} were expected: rounds that carry "
+        "much weight are still to come"
+    )
     if lucky and fragile:
-        return (
-            f"the effective sample size, {size:.0f}, is {size / expected:.1f} times the expected "
-            f"{expected:.0f}: rounds that carry much weight are still to come"
-        ), warned
+        return luck, warned
     if raised > RAISED_SE_RATIO:
         warned.append(
             f"the scores vary less than the probabilities and rewards promise: the standard error "
             f"is {raised:.1f} times as large for it"
         )
     if lucky:
-        warned.append(
-            f"the effective sample size is {size:.0f}, {expected:.0f} were expected: rounds that "
-            "carry much weight are still to come, and the interval may be too narrow"
-        )
+        warned.append(f"{luck}, and the interval may be too narrow")
     if size < WARN_BELOW_ESS:
         warned.append(f"the effective sample size is {size:.0f}, below {WARN_BELOW_ESS:g}")
     return "", warned

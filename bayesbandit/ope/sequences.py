@@ -111,44 +111,39 @@ def always_valid_p(tally: Tally, alpha: float, planned: int | None = None) -> tu
     return above, below
 
 
-class Wealth:
-    """The wealth of bets that a mean exceeds ν, for each ν on a grid in (0, 1]:
+def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
+    """Return the largest mean that bets on scores φ (m,) have rejected after each, (m,).
 
-        W_t(ν) = mean_j Π_{s≤t} (1 + c_j((φ_s + k)/(ν + k) − 1)),  φ ≥ −k
+    The wealth of bets that the mean of the scores exceeds ν is, for each ν on a grid in (0, 1],
 
-    The scores φ have the mean that is asked for. W decreases in ν. A mean ν is rejected,
-    permanently, once W reaches 2/α. The lower end is the largest rejected ν, so it is at most one
-    grid step too low.
+        W_t(ν) = mean_j Π_{s≤t} (1 + c_j((φ_s + k)/(ν + k) − 1)),  φ ≥ −k.
+
+    W decreases in ν. A mean ν is rejected, permanently, once W reaches 2/α. The result is the lower
+    end of an interval, at most one grid step too low; 0 if no mean is rejected.
     """
-
-    def __init__(self, k: float, alpha: float) -> None:
-        self.k, self.enough = k, 2 / alpha * len(WEALTH_SHARES)
-        self.nu = np.arange(1, TRIED_MEANS + 1) / TRIED_MEANS
-        self.log = np.zeros((TRIED_MEANS, len(WEALTH_SHARES)))
-        self.low = 0.0
-
-    def add(self, phi: np.ndarray) -> np.ndarray:
-        """Bet on scores (m,); return the lower end of the interval after each, (m,)."""
-        ends = np.empty(len(phi))
-        for start in range(0, len(phi), ROUNDS_PER_CHUNK):
-            part = phi[start : start + ROUNDS_PER_CHUNK]
-            # the factor of the wealth: a bet of the share c_j that E[φ] > ν
-            gain = (part[:, None] + self.k) / (self.nu + self.k) - 1
-            path = np.log1p(WEALTH_SHARES * gain[..., None])
-            path[0] += self.log
-            np.cumsum(path, axis=0, out=path)
-            with np.errstate(over="ignore"):  # infinite wealth also rejects
-                wealth = np.exp(path).sum(axis=2)
-            rich = np.maximum.accumulate(wealth >= self.enough, axis=0)
-            gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
-            ends[start : start + len(part)] = np.concatenate([[self.low], self.nu])[gone]
-            if gone[-1]:
-                self.low = float(self.nu[gone[-1] - 1])
-            self.nu, self.log = self.nu[gone[-1] :], path[-1, gone[-1] :]
-            if not len(self.nu):
-                ends[start + len(part) :] = self.low
-                break
-        return ends
+    enough = 2 / alpha * len(WEALTH_SHARES)
+    nu = np.arange(1, TRIED_MEANS + 1) / TRIED_MEANS
+    log = np.zeros((TRIED_MEANS, len(WEALTH_SHARES)))
+    low = 0.0
+    ends = np.empty(len(phi))
+    for start in range(0, len(phi), ROUNDS_PER_CHUNK):
+        part = phi[start : start + ROUNDS_PER_CHUNK]
+        # the factor of the wealth: a bet of the share c_j that E[φ] > ν
+        gain = (part[:, None] + k) / (nu + k) - 1
+        path = np.log1p(WEALTH_SHARES * gain[..., None])
+        path[0] += log
+        np.cumsum(path, axis=0, out=path)
+        with np.errstate(over="ignore"):  # infinite wealth also rejects
+            wealth = np.exp(path).sum(axis=2)
+        rich = np.maximum.accumulate(wealth >= enough, axis=0)
+        gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
+        ends[start : start + len(part)] = np.append(low, nu)[gone]
+        low = float(ends[start + len(part) - 1])
+        nu, log = nu[gone[-1] :], path[-1, gone[-1] :]
+        if not len(nu):
+            ends[start + len(part) :] = low
+            break
+    return ends
 
 
 def bet_scores(
@@ -178,7 +173,7 @@ def exact(
     are ≥ −k. NaN from the round on in which every mean is rejected, which happens with probability
     α at most.
     """
-    low = Wealth(k, alpha).add(above[rounds])
-    high = 1 - Wealth(k, alpha).add(below[rounds])
+    low = rejected(above[rounds], k, alpha)
+    high = 1 - rejected(below[rounds], k, alpha)
     empty = low > high  # for ever: low rises, and high falls
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)

@@ -469,7 +469,7 @@ def test_refusals():
     late = Log(None, arm, np.arange(N) % 7, lucky, batch=np.arange(N) // 40)
     late.checked = bb.ope.check(log)  # its probabilities are not what is asked here
     for settings in ({"estimator": "ips"}, {"weights": "equal"}):
-        assert "times the expected" in estimate(late, 2, **settings).refused
+        assert "still to come" in estimate(late, 2, **settings).refused
     default = estimate(late, 2)
     assert default.refused == ""
     assert any("expected" in said for said in default.warnings)

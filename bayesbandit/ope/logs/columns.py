@@ -18,6 +18,7 @@ from bayesbandit.checks import (
     finite,
     floats,
     instants,
+    one_a_row,
     present,
     propensities,
     rescaled,
@@ -64,19 +65,11 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
 
 def rewards_of(values: Any, n: int) -> np.ndarray:
     """Return rewards (n,); raise ValueError if one is infinite or all are NaN."""
-    r = column_of(values, n, "rewards")
+    r = one_a_row(values, n, "rewards")
     finite(r[~np.isnan(r)], "rewards", MAX_ABS_VALUE)
     if np.isnan(r).all():
         raise ValueError(f"rewards must not all be missing; got NaN in {n} rounds")
     return r
-
-
-def column_of(values: Any, n: int, what: str) -> np.ndarray:
-    """Return numbers (n,)."""
-    array = np.atleast_1d(floats(values, what))
-    if array.shape != (n,):
-        raise ValueError(f"{what} must have one value for each of {n} rounds; got {array.shape}")
-    return array
 
 
 def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
@@ -94,7 +87,7 @@ def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
     """Return a column (n,). Raise ValueError if it ever decreases."""
     if values is None:
         return None
-    array = finite(column_of(instants(values), n, what), what)
+    array = finite(one_a_row(instants(values), n, what), what)
     if (back := np.flatnonzero(np.diff(array) < 0)).size:
         t = int(back[0]) + 1
         raise ValueError(
@@ -127,7 +120,7 @@ def propensities_of(
         e = distribution(probabilities, n, arms, "probabilities")
         p = e[rows, played]
     if propensity is not None:
-        p_chosen = propensities(column_of(propensity, n, "propensities"), n)
+        p_chosen = propensities(one_a_row(propensity, n, "propensities"), n)
         if e is not None and not (gap := np.abs(p_chosen - p)).max() <= PROBABILITY_TOLERANCE:
             t = int(gap.argmax())
             raise ValueError(
@@ -157,14 +150,10 @@ def available_of(
     if (strange := mask[~np.isin(mask, (0.0, 1.0))]).size:
         raise ValueError(f"available must be true or false; got {strange[0]}")
     on = mask == 1.0
-    played_on = on[np.arange(len(played)), played]
-    if not played_on.all():
-        t = int(np.argmin(played_on))
-        raise ValueError(f"the arm of round {t}, {arms[played[t]]!r}, was not available")
-    if e is not None and len(chosen := np.argwhere(~on & (e > 0))):
-        t, k = chosen[0].tolist()
+    could = played[:, None] == np.arange(len(arms)) if e is None else e > 0
+    if len(wrong := np.argwhere(could & ~on)):
+        t, k = wrong[0].tolist()
         raise ValueError(
-            f"an arm that is not available must have probability 0; got {e[t, k]:g} for "
-            f"{arms[k]!r} in round {t}"
+            f"{arms[k]!r} was not available in round {t}, and was chosen or had a probability > 0"
         )
     return on

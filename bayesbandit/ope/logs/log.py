@@ -19,6 +19,7 @@ from bayesbandit.checks import (
     floats,
     instants,
     number,
+    one_a_row,
     same_rows,
 )
 from bayesbandit.history import name_array
@@ -26,7 +27,6 @@ from bayesbandit.ope.logs.columns import (
     arms_of,
     ascending,
     available_of,
-    column_of,
     contexts_of,
     matrix_of,
     numbers_of,
@@ -119,7 +119,7 @@ class Log:
         self.batch = ascending(batch, n, "batch")
         self.time = ascending(time, n, "time")
         self.reward_time = (
-            None if reward_time is None else column_of(instants(reward_time), n, "reward_time")
+            None if reward_time is None else one_a_row(instants(reward_time), n, "reward_time")
         )
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
         self.snapshots = self._checked(snapshots)

@@ -51,9 +51,8 @@ def of_history(history: Any) -> dict[str, Any]:
     layout = now.layout
     rows = now.ordered().copy()
     p = now.propensity
-    arms = now.names()
+    arms, played = now.by_name()
     K = len(now.layout.arms)
-    played = now.played() % len(arms)
     e = np.empty((len(rows), K))
     all_chances(rows, layout.n_columns, K, e)
     inside = played < K
