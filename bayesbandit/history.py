@@ -147,6 +147,19 @@ class History(GrowingRows):
         """Return the numbers of the arms that were played (n,); −1, −2, … for removed ones."""
         return self.records["arm"].astype(np.int64)
 
+    def by_name(self) -> tuple[tuple[Name, ...], Array]:
+        """Return different names of arms, and the number among these of each round's arm (n,).
+
+        The bandit's arms come first, then removed ones with rounds, in the order of their removal.
+        A name that came back is one arm.
+        """
+        names = self.names()
+        played = self.played()
+        removed = [names[k] for k in np.unique(played[played < 0])[::-1]]
+        listed = tuple(dict.fromkeys((*self.layout.arms, *removed)))
+        number = np.array([listed.index(name) if name in listed else -1 for name in names])
+        return listed, number[played]
+
     @property
     def reward(self) -> Array:
         """Rewards (n,)."""

@@ -115,13 +115,21 @@ def test_propensities_are_means_over_rounds():
     np.testing.assert_allclose(line.get_ydata(), expected)
 
 
-def test_shares_have_one_scale_and_where_none_is_known_it_is_said():
-    table = simulated(2)
+@pytest.mark.slow
+def test_propensities_use_their_axes_and_say_where_none_is_known():
+    table = simulated(2).assign(propensity=lambda rows: 0.95 + 0.04 * (rows["t"] % 2))
+    low, high = inside(propensities(table)).axes[0].get_ylim()
+    assert 0.9 < low < 0.95 < 1.0 < high < 1.02
     table.loc[table["environment"] == "env 1", "propensity"] = np.nan
     one, two = inside(propensities(table)).axes
-    assert one.get_ylim() == two.get_ylim() == (0.0, 1.03)
     assert not one.texts
     assert [text.get_text() for text in two.texts] == ["none known"]
+
+
+def test_shares_have_one_scale():
+    table = simulated(2)
+    table.loc[table["environment"] == "env 0", "propensity"] = 0.3
+    assert {ax.get_ylim()[0] for ax in propensities(table).axes} == {0.0}
 
 
 @pytest.mark.slow

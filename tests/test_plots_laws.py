@@ -1,4 +1,4 @@
-"""Laws of every picture: it fits the caller's axes, whatever is drawn."""
+"""Laws of every picture: it fits a column, a page and the caller's axes, whatever is drawn."""
 
 import warnings
 from functools import cache, partial
@@ -15,6 +15,8 @@ from bayesbandit_studies.pictures import propensities
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated
 
+COLUMN, PAGE = 3.4, 7.0  # inches of journals
+SMALLEST = 5.5  # points of a letter
 ARMS = ["mail", "phone", "a long name of an arm"]
 
 
@@ -60,6 +62,20 @@ def words(figure):
     return [text for text in texts if text.get_visible() and text.get_text().strip()]
 
 
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+@pytest.mark.parametrize("name", PICTURES)
+def test_it_has_the_width_that_is_asked_for(name, width):
+    draw = PICTURES[name]()
+    figure = draw(width=width, title="Seen in a journal")
+    assert figure.get_figwidth() == width
+    written = words(figure)
+    assert all(float(text.get_fontsize()) >= SMALLEST for text in written)
+    assert any(text.get_text() == "Seen in a journal" for text in written)
+    box = figure.get_tightbbox()  # in inches
+    assert box.x0 > -0.05
+    assert box.x1 < width + 0.05
+
+
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_title_may_be_left_out(name):
     figure = PICTURES[name]()(title="")
@@ -79,6 +95,14 @@ def test_it_draws_on_axes_of_the_caller(name):
     assert any(text.get_text() == "mine" for text in words(mine))
     with pytest.raises(ValueError, match=rf"ax must be {n} axes, one for each panel"):
         draw(ax=axes)
+    with pytest.raises(ValueError, match=r"width is that of a new figure"):
+        draw(ax=axes[:n], width=COLUMN)
+
+
+@pytest.mark.parametrize("width", [0, -1, np.nan, np.inf, "7", 1e9])
+def test_widths_are_checked(width):
+    with pytest.raises(ValueError, match="width must be a finite number"):
+        plots.regret_curves(simulated(1), width=width)
 
 
 @pytest.mark.parametrize("name", PICTURES)

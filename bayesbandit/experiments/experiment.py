@@ -92,8 +92,12 @@ class Experiment:
     points: int = 100
 
     def __post_init__(self) -> None:
-        bandits = self.bandits
-        object.__setattr__(self, "environments", tuple(self.environments))
+        environments, bandits = self.environments, self.bandits
+        if isinstance(environments, Environment):
+            environments = (environments,)
+        object.__setattr__(self, "environments", tuple(environments))
+        if callable(bandits):
+            bandits = (bandits,)
         if not isinstance(bandits, Mapping):
             named = [(_name(factory), factory) for factory in bandits]
             _distinct([name for name, _ in named], "bandits")

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import curves, last
-from bayesbandit.evaluation.text import span
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
 MAX_PANELS = 12  # of a picture, one for each environment
@@ -18,12 +17,13 @@ def regret_curves(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
     """
     label = "cumulative regret (units of reward)"
-    return over_time(table, "regret", "Cumulative regret", label, ax=ax, title=title)
+    return over_time(table, "regret", "Cumulative regret", label, ax=ax, title=title, width=width)
 
 
 def over_time(
@@ -31,15 +31,18 @@ def over_time(
     column: str,
     what: str,
     label: str,
-    top: float | None = None,
+    share: bool = False,
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
-    label: the label of the vertical axes, which begin at 0. top: where they end.
+    label: the label of the vertical axes. share: whether values are shares, so that axes end at 1;
+    all begin above 0 if all values are above .5. Other axes begin at 0 if no value is negative, and
+    have a line at 0 otherwise.
     """
     points = curves(table)
     names = pd.unique(points["environment"]).tolist()
@@ -51,7 +54,8 @@ def over_time(
     count = replications(points["replications"])
     rounds = pd.unique(last(table)["t"])
     many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax)
+    least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
         points_here = points[points["environment"] == name]
         for b, (bandit, style) in enumerate(styles.items()):
@@ -65,7 +69,13 @@ def over_time(
         dress(panel, words(name), "round t", label)
         ruled(panel)
         panel.set_xlim(0, None)
-        panel.set_ylim(0.0, top)
+        if points_here[column].min() < 0.0:
+            panel.axhline(0.0, color=GREY, lw=1.0, zorder=1)
+        elif share and least > 0.5:
+            room = max(1.0 - least, 0.05)
+            panel.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
+        else:
+            panel.set_ylim(0.0, 1.03 if share else None)
         if points_here[column].isna().all():
             panel.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=panel.transAxes)
     over = ", " if count == "one replication" else ": mean ± SE over "
@@ -76,9 +86,14 @@ def over_time(
 
 def replications(counts: pd.Series) -> str:
     """Return the number of replications as words for a title. counts: one for each line."""
-    return "one replication" if counts.max() == 1 else f"{span(counts)} replications"
+    least, most = int(counts.min()), int(counts.max())
+    if most == 1:
+        return "one replication"
+    return f"{most:,} replications" if least == most else f"{least:,} to {most:,} replications"
 
 
 def horizon(table: pd.DataFrame) -> str:
     """Return the rounds after which the runs of a table end, as words for a title."""
-    return f"after {span(last(table)['t'])} rounds"
+    least, most = last(table)["t"].agg(["min", "max"])
+    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"after {span} rounds"

@@ -40,6 +40,7 @@ def paired_differences(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw each bandit's regret at the end above a reference's: mean and 95 % interval over
     replications.
@@ -62,7 +63,7 @@ def paired_differences(
         raise ValueError("no pair of bandits met in two replications or more")
     names = pd.unique(gaps["environment"]).tolist()
     labels, down, lines = rows(others)
-    _, axes = panels(len(names), 4, PANEL_INCHES, 0.9 + 0.2 * lines, ax)
+    _, axes = panels(len(names), 4, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     for panel, name in zip(axes, names, strict=True):
         panel_gaps = gaps[gaps["environment"] == name].set_index("one").reindex(others)
         mean, se, n = (

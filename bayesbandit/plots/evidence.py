@@ -25,6 +25,7 @@ from bayesbandit.plots.style import (
 )
 
 PANEL_INCHES = 5.5  # inches of a single panel
+LINE_POINTS = 500  # of a line
 
 
 def policy_values(
@@ -32,6 +33,7 @@ def policy_values(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw estimated values with their intervals, a row for each policy.
 
@@ -39,7 +41,7 @@ def policy_values(
     """
     _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
     value, low, high = result.table[["estimate", "low", "high"]].to_numpy(np.float64).T
-    panel, down = _rows(result.table.index, ax)
+    panel, down = _rows(result.table.index, ax, width)
     has_interval = ~np.isnan(low)
     bars(panel, down, value, low, high, BLUE, "o")
     panel.plot(value[~has_interval], -down[~has_interval], "D", color=GREY, ms=5)
@@ -56,6 +58,7 @@ def policy_contrasts(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw how much more each policy earns than one of them, by paired scores.
 
@@ -65,7 +68,7 @@ def policy_contrasts(
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: no other one has an estimate")
-    panel, down = _rows(table["one"], ax)
+    panel, down = _rows(table["one"], ax, width)
     columns = ["difference", "low", "high", "low_all", "high_all"]
     value, low, high, low_all, high_all = table[columns].to_numpy(np.float64).T
     compare(panel, down, value, low, high, (low_all > 0) | (high_all < 0), better=1)
@@ -84,9 +87,9 @@ def _check(value: object, kind: type, needs: str) -> None:
         raise TypeError(f"{needs}; got {shown(value)}")
 
 
-def _rows(names: pd.Index | pd.Series, ax: Given) -> tuple[Axes, np.ndarray]:
+def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
     """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
-    _, (panel,) = panels(1, 1, PANEL_INCHES, 0.9 + 0.2 * lines, ax)
+    _, (panel,) = panels(1, 1, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     label_rows([panel], labels, down, lines)
     return panel, down

@@ -13,8 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
-from bayesbandit.checks import shown
+from bayesbandit.checks import number, shown
 
 BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 # The colours of Okabe & Ito (Color Universal Design, 2008) without yellow, too faint on white.
@@ -38,13 +39,23 @@ VERTICAL_LABEL_LENGTH = 24  # characters of a vertical label on one line: no pan
 LETTERS_PER_INCH = 10  # of a figure's title to the inch
 NOTEBOOK_DPI = 80  # of pictures in a notebook
 LEGEND_LINE_INCHES = 0.24  # inches, of a legend
+LEAST_WIDTH, MOST_WIDTH = 1.5, 60.0  # inches of a picture
+LETTER_POINTS = 10.0  # of letters
 DOT_POINTS = 5.3  # of a point in a legend
+SMALL_LETTERS = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
+NARROWEST_PANEL = 0.75  # of a panel, as a part of its own width
+BESIDE_INCHES = 1.0  # of labels beside a panel, in a picture whose width is asked for
 
 Given = Axes | Sequence[Axes] | np.ndarray | None  # axes to draw on
 
 
 class Picture(Figure):
-    """A figure that notebooks show, without pyplot and its global state."""
+    """A figure that notebooks show, without pyplot and its global state.
+
+    letters: the size of its letters, as a part of 10 points.
+    """
+
+    letters = 1.0
 
     def _repr_png_(self) -> bytes:
         file = BytesIO()
@@ -96,29 +107,61 @@ def plain(name: object, width: int = 0) -> str:
     return (fill(text, width) if width else text).replace("$", r"\$")
 
 
+def picture(
+    width: float, height: float, across: float | None, least: float = LEAST_WIDTH
+) -> Picture:
+    """Return an empty picture.
+
+    width, height: inches that suit it. across: the inches that are asked for, `least` or more, or
+    None; the letters are then small.
+    """
+    if across is None:
+        return Picture(figsize=(width, height), layout="constrained")
+    figure = Picture(figsize=(asked(across, least), height), layout="constrained")
+    figure.letters = SMALL_LETTERS
+    return figure
+
+
+def asked(width: float, least: float = LEAST_WIDTH) -> float:
+    """Return the width of a picture, in inches; raise ValueError if it cannot be one."""
+    return number(width, "width", least=least, most=MOST_WIDTH)
+
+
 def panels(
     n: int,
     most: int,
     width: float,
     height: float,
     ax: Given = None,
+    across: float | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with n panels, at most `most` in a row, and the panels' axes.
 
     width, height: inches of a panel. ax: axes to draw on, n of them, in place of a new figure.
+    across: inches of the figure, which then has small letters, and as many panels in a row as can
+    be read; None: as wide as its panels.
     """
     if ax is not None:
-        axes = list(np.ravel(np.asarray(ax, dtype=object)))
-        if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
-            raise ValueError(
-                f"ax must be {n} axes, one for each panel; got {len(axes)}: {shown(ax)}"
-            )
-        return figure_of(axes[0]), axes
+        return _given(ax, n, across)
+    if across is not None:
+        most = max(1, min(most, int(asked(across) / (NARROWEST_PANEL * width))))
     rows = -(-n // most)
     columns = -(-n // rows)
-    size = max(width * columns, 5) + 0.3, height * rows + 0.9
-    figure = Picture(figsize=size, layout="constrained")
+    down = (height * rows + 0.9) * (1.0 if across is None else SMALL_LETTERS)
+    figure = picture(max(width * columns, 5) + 0.3, down, across)
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
+
+
+def _given(
+    ax: Axes | Sequence[Axes] | np.ndarray, n: int, across: float | None
+) -> tuple[Figure, list[Axes]]:
+    """Return the figure of n axes of the caller, and the axes."""
+    axes = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
+        raise ValueError(f"ax must be {n} axes, one for each panel; got {len(axes)}: {shown(ax)}")
+    if across is not None:
+        raise ValueError(f"width is that of a new figure, and ax has one; got width={across!r}")
+    return figure_of(axes[0]), axes
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -127,6 +170,11 @@ def figure_of(ax: Axes) -> Figure:
     if figure is None:
         raise ValueError(f"{shown(ax)} was removed from its figure")
     return figure
+
+
+def letters(figure: Figure | None) -> float:
+    """Return the size of a figure's letters, as a part of 10 points."""
+    return figure.letters if isinstance(figure, Picture) else 1.0
 
 
 def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
@@ -149,14 +197,16 @@ def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, en
         ax.tick_params("y", length=0)
         ax.set_ylim(-end, 0.0)
     if isinstance(figure := axes[0].get_figure(root=True), Picture):
+        size = letters(figure)
         longest = max(len(line) for label in labels for line in label.split("\n"))
-        figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
+        if size == 1.0:
+            figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
         more: dict[int, int] = {}
         for ax in axes:
             row = 0 if (place := ax.get_subplotspec()) is None else place.rowspan.start
             lines = ax.get_title().count("\n") + ax.get_xlabel().count("\n")
             more[row] = max(more.get(row, 0), lines)
-        figure.set_figheight(figure.get_figheight() + 0.17 * sum(more.values()))
+        figure.set_figheight(figure.get_figheight() + 0.17 * size * sum(more.values()))
 
 
 def finish(
@@ -184,12 +234,18 @@ def finish(
         entitle(figure, above)
     if keys:
         legend(figure, list(keys), handle)
+    if figure.letters != 1.0:
+        for text in figure.findobj(Text):
+            if isinstance(text, Text):
+                text.set_fontsize(figure.letters * float(text.get_fontsize()))
+        for ax in figure.axes:
+            ax.tick_params(labelsize=figure.letters * LETTER_POINTS)
     return figure
 
 
 def entitle(figure: Figure, text: str) -> None:
     """Put a title over all panels, on as many lines as it needs."""
-    figure.suptitle(fill(text, int(LETTERS_PER_INCH * figure.get_figwidth())))
+    figure.suptitle(fill(text, int(LETTERS_PER_INCH * figure.get_figwidth() / letters(figure))))
 
 
 def dress(ax: Axes, title: str, x: str, y: str, inches: float | None = None) -> None:
@@ -199,8 +255,14 @@ def dress(ax: Axes, title: str, x: str, y: str, inches: float | None = None) -> 
     the panel's width, if labels beside it take a part of its share of the figure.
     """
     place = ax.get_subplotspec()
-    if inches is None:
-        inches = figure_of(ax).get_figwidth() / (1 if place is None else place.get_gridspec().ncols)
+    figure = ax.get_figure(root=True)
+    size = letters(figure)
+    labelled = inches is not None
+    if inches is None or size < 1.0:
+        inches = 6.0 if figure is None else figure.get_figwidth()
+        inches /= 1 if place is None else place.get_gridspec().ncols
+        inches -= BESIDE_INCHES * labelled
+        inches /= size
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
     beside = place is None or place.is_first_col()
     lines = (y.replace(" (", "\n(") if len(y) > VERTICAL_LABEL_LENGTH else y).split("\n")
@@ -224,12 +286,13 @@ def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
     """
     names = [plain(key.get_label(), MAX_LEGEND_LENGTH) for key in keys]
     longest = max(len(line) for name in names for line in name.split("\n"))
-    columns = max(
-        1, min(len(keys), int(figure.get_figwidth() / (0.35 + 0.14 * handle + 0.085 * longest)))
-    )
+    across = figure.get_figwidth() / letters(figure)
+    columns = max(1, min(len(keys), int(across / (0.35 + 0.14 * handle + 0.085 * longest))))
     columns = -(-len(keys) // -(-len(keys) // columns))
     lines = sum(sorted((1 + name.count("\n") for name in names), reverse=True)[::columns])
-    figure.set_figheight(figure.get_figheight() + LEGEND_LINE_INCHES * (lines - 1))
+    figure.set_figheight(
+        figure.get_figheight() + LEGEND_LINE_INCHES * letters(figure) * (lines - 1)
+    )
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "ncols": columns}
     # Matplotlib leaves out labels that begin with "_": the texts are set afterwards.
     drawn = figure.legend(

@@ -70,7 +70,8 @@ class Encoder:
           different values; dates, which become days since the first one; identifiers. An
           identifier is a column of text or whole numbers under a name that ends in id, such as
           customer_id, userId or uuid, or under the name "Unnamed: 0", which pandas gives to a
-          written index.
+          written index; or at least 100 integers that all differ and leave out less than a
+          twentieth of their range.
         - Text and categories whose values all differ are left out with a warning, and cannot be
           kept.
 

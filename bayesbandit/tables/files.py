@@ -8,7 +8,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayesbandit.tables.words import MISSING_WORDS
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PARQUET = (".parquet", ".pq")
 LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
+SEPARATORS = ",;\t|"  # which no header of a single column has
 DECIMAL_COMMA = r"[+-]?\d+,\d+"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
@@ -108,6 +109,9 @@ def bytes_of(path: Path) -> bytes:
         data.decode()
     except UnicodeError as error:
         raise ValueError(f"it is not text in UTF-8 ({error}): {SAVE_AS_TEXT}") from error
+    if (at := data.find(0)) >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        raise ValueError(f"line {line} has a NUL character, which text has not: {SAVE_AS_TEXT}")
     return data
 
 
@@ -136,15 +140,25 @@ def _lines(content: str) -> pd.DataFrame:
     for number, line in enumerate(content.split("\n"), 1):
         if not line.strip():
             continue
+        where = f"each line must be a JSON object; line {number} is"
         try:
-            rows.append(json.loads(line))
+            rows.append(json.loads(line, object_pairs_hook=_without_repeats))
         except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"line {number} is no JSON, or cut off: {error}") from None
+            raise ValueError(f"{where} no JSON, or cut off: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{where} {error}") from None
         if not isinstance(rows[-1], dict):
-            raise ValueError(f"line {number} must be a JSON object; got {line[:30]!r}")
+            raise ValueError(f"{where} no JSON object: {line[:30]!r}")
     if not rows:
         raise ValueError("it is empty")
     return pd.DataFrame(rows)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    item = dict(pairs)
+    if len(item) < len(pairs):
+        raise ValueError(f"an object with a name twice: {[name for name, _ in pairs]}")
+    return item
 
 
 def _csv(
@@ -159,6 +173,7 @@ def _csv(
     sep = "\t" if sep == r"\t" else sep
     if len(sep) != 1 or sep in '"\r\n':
         raise ValueError(f"sep must be one character, such as ',' or ';'; got {sep!r}")
+    check_separator(data, sep)
     check_quotes(data, sep)
     table = _table(data, sep, decimal, text)
     untyped = [
@@ -204,9 +219,20 @@ def _table(data: bytes, sep: str, decimal: str, text: Iterable[str]) -> pa.Table
         )  # fmt: skip
     except pa.ArrowInvalid as error:
         raise ValueError(
-            "the first row must have the columns' names, and each row as many values, with "
-            f"sep={sep!r} between them: {str(error).removeprefix('CSV parse error: ')}"
+            "the first row must have the columns' names, and each row as many values: "
+            f"{str(error).removeprefix('CSV parse error: ')}"
         ) from error
+
+
+def check_separator(data: bytes, sep: str) -> None:
+    """Raise ValueError for a header that only another separator would split."""
+    header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode().strip()
+    seen = [mark for mark in SEPARATORS if mark in header]
+    if seen and sep not in header:
+        raise ValueError(
+            f"it has one column, {header!r:.80}: sep={seen[0]!r}, or --sep {seen[0]!r}, says "
+            "which character separates columns"
+        )
 
 
 def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:

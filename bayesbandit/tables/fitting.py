@@ -37,6 +37,8 @@ LEVEL_KINDS = {*TEXT, "boolean", "categorical"}
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
+MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
+MAX_GAPS = 0.05  # more numbers in their range than there are of them
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
 
@@ -63,9 +65,9 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
         return LeftOut(name, EMPTY)
     kind = "categorical" if is_arrow_category(values) else pd.api.types.infer_dtype(values)
     if kind in NUMERIC_KINDS:
-        return _number(Number(name, 0.0), values, keep)
+        return _number(Number(name, 0.0), values, kind == "integer", keep)
     if kind in DATES:
-        return _number(_date(name, values), values, keep)
+        return _number(_date(name, values), values, False, keep)
     if kind in LEVEL_KINDS and not (
         kind == "mixed" and any(isinstance(one, NESTED) for one in values)
     ):
@@ -76,7 +78,7 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     )
 
 
-def _number(column: Number, values: pd.Series, keep: bool) -> Column:
+def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Column:
     """Return what becomes of numbers or dates."""
     name = column.name
     codes = codes_of([column], values.to_frame(name))[:, 0]
@@ -85,10 +87,19 @@ def _number(column: Number, values: pd.Series, keep: bool) -> Column:
         return LeftOut(name, CONSTANT)
     if not keep and isinstance(column, Date):
         return LeftOut(name, "dates")
-    is_whole = (present == np.floor(present)).all()
-    if not keep and is_whole and (why := says_identifier(name)):
-        return LeftOut(name, why)
+    if not keep and (present == np.floor(present)).all():
+        if why := says_identifier(name):
+            return LeftOut(name, why)
+        if is_whole and _numbers_the_rows(present, len(codes)):
+            return LeftOut(name, "an identifier: its values number the rows")
     return _standardised(column, codes)
+
+
+def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
+    """Return whether integers of n rows all differ, and leave hardly one of their range out."""
+    span = values.max() - values.min() + 1
+    numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n
+    return bool(numbered and len(np.unique(values)) == n)
 
 
 def _date(name: Name, values: pd.Series) -> Date:

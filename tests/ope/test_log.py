@@ -287,3 +287,15 @@ def test_arms_that_are_whole_floats_find_their_columns_of_probabilities(dtype):
     found = Log.of(frame)
     assert found.arms == (1, 2)
     np.testing.assert_allclose(found.propensity, [0.25, 0.75, 0.25])
+
+
+def test_a_name_that_came_back_is_one_arm():
+    bandit = bb.LinTS(["a", "b"], 1, seed=0)
+    bandit.update(np.ones((4, 1)), ["a", "b", "a", "b"], REWARD, propensity=np.full(4, 0.5))
+    bandit.remove_arm("b")
+    bandit.add_arm("b")
+    bandit.update(np.ones((2, 1)), ["b", "a"], [1.0, 0.0], propensity=[0.25, 0.75])
+    found = Log.of(bandit.history)
+    assert found.arms == ("a", "b")
+    assert found.arm.tolist() == ["a", "b", "a", "b", "b", "a"]
+    np.testing.assert_allclose(found.propensity, [0.5, 0.5, 0.5, 0.5, 0.25, 0.75])

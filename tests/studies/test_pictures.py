@@ -245,3 +245,15 @@ def test_pairs_of_ties_and_names_of_any_kind():
     title = " ".join(pictures.pairwise_scatter(simulated(1, replications=4)).get_suptitle().split())
     assert "after 40 rounds" in title
     assert "4 replications" in title
+
+
+@pytest.mark.parametrize("width", [3.4, 7.0])
+def test_pairs_have_the_width_that_is_asked_for(width):
+    table = simulated(5)
+    if width == 3.4:
+        with pytest.raises(ValueError, match=r"width must be .* ≥ 3.9 "):
+            pictures.pairwise_scatter(table, width=width)
+        return
+    figure = pictures.pairwise_scatter(table, width=width, title="")
+    assert figure.get_figwidth() == width
+    assert figure.get_suptitle() == ""

@@ -309,6 +309,7 @@ IDENTIFIERS = {
     "session-uuid": ["a", "b"],
     "Unnamed: 0": range(N),
     "Unnamed: 3": [3, 7],
+    "row": np.random.default_rng(0).permutation(N),
 }
 
 
@@ -331,7 +332,8 @@ def test_no_identifier_is_a_feature_without_a_word(name):
         ("idle", [7, 9, 1, 5]),
         ("humidity", np.arange(30)),
         ("age", np.arange(99)),
-        ("row", np.arange(N)),
+        ("row", np.arange(N) * 2),
+        ("row", np.arange(float(N))),
     ],
 )
 def test_measurements_are_no_identifiers(name, values):

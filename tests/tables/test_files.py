@@ -29,7 +29,7 @@ FILES = {
     "tabs": ("a\tb\n1\tx, y\n2\tz\n", {"sep": r"\t"}, {"a": [1, 2], "b": ["x, y", "z"]}),
     "bars": ("a|b\n1|x\n2|y\n", {"sep": "|"}, {"a": [1, 2], "b": ["x", "y"]}),
     "two separators": ("a;b,c\n1;u,v\n", {"sep": ";"}, {"a": [1], "b,c": ["u,v"]}),
-    "the wrong one": ("a;b\n1;2\n3;4\n", {}, {"a;b": ["1;2", "3;4"]}),
+    "the wrong one": ("a;b\n1;2\n3;4\n", {}, "one column, 'a;b': sep=';', or --sep ';'"),
     "no character": ("a;b\n1;2\n", {"sep": ", "}, "sep must be one character"),
     "one column": ("x\n1\n2\n", {}, {"x": [1, 2]}),
     "a mark of the order of bytes": ("\ufeffa,b\n1,2\n", {}, {"a": [1], "b": [2]}),
@@ -43,7 +43,7 @@ FILES = {
     "an open quote": ('a,b\n1,x\n2,"open\n3,y\n', {}, "row that begins in line 3 has a quote"),
     "a quote that another shuts": ('a,b\n1,"open\n3,"shut"\n', {}, "in line 2 has a quote"),
     "a title in front": ("May\n\na,b\n1,x\n", {}, "the first row must have the columns' names"),
-    "a NUL": ("a,b\n1,x\n2,y\0z\n", {}, {"a": [1, 2], "b": ["x", "y\0z"]}),
+    "a NUL": ("a,b\n1,x\n2,y\0z\n", {}, "line 3 has a NUL"),
     "too wide": ("a,b\n1,2,u\n1,3,v\n", {}, "Expected 2 columns, got 3"),
     "an empty end": ("a,b\n1.5,u,\n2.5,v,\n", {}, "Expected 2 columns, got 3"),
     "too narrow": ("a,b\n1,2\n3\n", {}, "Expected 2 columns, got 1"),
@@ -138,16 +138,17 @@ SAVE_AS = r"save it as text in UTF-8 .in a spreadsheet: CSV UTF-8"
 NO_TABLES = [  # a file's name and its content, and what is said
     ("file.csv", "länge,b\n1,2\n".encode("latin-1"), ""),
     ("file.csv", "a\tb\n".encode("utf-16"), SAVE_AS),
-    ("file.csv", b"PK\x03\x04\x14\x00\x06\x00\xff", SAVE_AS),
+    ("file.csv", b"PK\x03\x04\x14\x00\x06\x00", SAVE_AS),
     ("file.csv.gz", b"a,b\n1,2\n", ""),
     ("file.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], ""),
     ("file.csv.gz", gzip.compress("a,b\n1,2\n".encode("utf-16"), mtime=0), ""),
     ("file.zip", b"PK\x03\x04\xff\xfe", ""),
-    ("file.xlsx", b"PK\x03\x04\x14\x00\x06\x00\xff", ""),
+    ("file.xlsx", b"PK\x03\x04\x14\x00\x06\x00", ""),
     ("file.json", b'[{"a": 1}, {"a": 2}]', ""),
     ("file.jsonl", b'{"a": 1}\n{"a": ', "line 2 is no JSON"),
     ("file.jsonl", b'{"a": 1},\n', "line 1 is no JSON, or cut off: Extra data"),
-    ("file.jsonl", b'{"a": 1}\n[1]\n', r"line 2 must be a JSON object; got '\[1\]'"),
+    ("file.jsonl", b'{"a": 1}\n[1]\n', r"line 2 is no JSON object: '\[1\]'"),
+    ("file.jsonl", b'{"a": 1, "a": 2}\n', "line 1 is an object with a name twice"),
     ("file.jsonl", b"\n\n", "it is empty"),
     ("file.parquet", b"a,b\n", ""),
     ("file.parquet", twice(), "columns of one name: a"),
@@ -289,8 +290,7 @@ def same(found, frame):
        "decimal": st.sampled_from(".,")}))  # fmt: skip
 def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
     """With the options by which it was written it is the same frame; with others or none it is the
-    same, or it is refused where it is read or fitted, or columns are texts as they are written, or
-    there is one."""
+    same, or it is refused where it is read or fitted, or columns are texts as they are written."""
     frame, form, dates = case
     path = tmp_path_factory.mktemp("law") / "frame.csv"
     frame.to_csv(path, index=False, date_format=dates, **form)
@@ -302,8 +302,6 @@ def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
     try:
         with warnings.catch_warnings(action="ignore"):
             found = read(path, **other)
-            if len(found.columns) == 1:  # the header has no such separator
-                return
             assert list(found) == list(frame)
     except ValueError:
         return

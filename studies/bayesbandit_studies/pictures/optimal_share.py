@@ -19,4 +19,4 @@ def optimal_share(table: pd.DataFrame) -> Figure:
     if not tested.any():
         raise ValueError(f"none of {tested.index.tolist()} has test contexts to judge a policy by")
     table = table[table["environment"].isin(tested.index[tested])]
-    return over_time(table, "optimal", "Optimal assignment", "share of replications", top=1.03)
+    return over_time(table, "optimal", "Optimal assignment", "share of replications", share=True)

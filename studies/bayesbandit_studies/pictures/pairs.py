@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import pairwise
 from bayesbandit.plots.curves import horizon, replications
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, Picture, dot, finish, plain
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, finish, picture, plain
 
 MAX_PAIRED_BANDITS = 12  # bandits that are compared in pairs, at most
-MARGIN = 0.9  # inches beside all panels
+LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
 CORNER_INCHES = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 SHOWN_P = (("p = 0.01", 1e-2), ("p ≤ 1e-12", 1e-12))  # in the legend
@@ -25,6 +25,7 @@ def pairwise_scatter(
     level: float = 0.05,
     *,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw every bandit against every other, a point for each environment (paper, section 3.2).
 
@@ -42,6 +43,8 @@ def pairwise_scatter(
     k = len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
+    if width is not None:
+        side = max(LEAST_SIDE, (width - MARGIN) / k)
     letters = 8.0 if side > 2.0 else 7.0  # points
     pad = max(0.16, CORNER_INCHES / (side - 0.3 - 2 * CORNER_INCHES)) * (
         (high - low) or abs(high) or 1.0
@@ -49,7 +52,7 @@ def pairwise_scatter(
     names = [plain(name, int(9 * side)) for name in bandits]
     label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
     across = side * k + MARGIN + label
-    figure = Picture(figsize=(across, across + 0.2), layout="constrained")
+    figure = picture(across, across + 0.2, width, least=LEAST_SIDE * k + MARGIN)
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met, letters)

@@ -16,6 +16,7 @@ def propensities(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
 
@@ -30,4 +31,6 @@ def propensities(
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
     label = "propensity of chosen arm"
-    return over_time(table, "propensity", "Propensity", label, top=1.03, ax=ax, title=title)
+    return over_time(
+        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
+    )
