@@ -196,3 +196,31 @@ def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
         bb.Experiment([IRIS], {"P": player}, 5, 1).describe() for player in (then, then, now)
     ]
     assert described[0] == described[1] != described[2]
+
+
+class Rows:
+    """An environment of the user's own data; its `repr` has its address."""
+
+    name = "rows"
+    arms = ("a", "b")
+    n_features = 1
+
+    def __init__(self, reward):
+        self.reward = reward
+
+    def sample(self, horizon, rng):
+        reward = np.asarray(self.reward, dtype=float)[:horizon]
+        return bb.environments.Sample(np.zeros((len(reward), 1)), reward, reward)
+
+
+@pytest.mark.parametrize("made", [np.array, pd.DataFrame, list])
+def test_an_environment_counts_with_all_its_data(made):
+    zeros = np.zeros((1000, 2))
+    corrected = zeros.copy()
+    corrected[500] = 1.0
+    described = [
+        bb.Experiment([Rows(made(reward))], {"P": Constant}, 5, 1).describe()["environments"]
+        for reward in (zeros, zeros, corrected)
+    ]
+    assert described[0] == described[1] != described[2]
+    assert "0x" not in str(described)

@@ -40,7 +40,8 @@ class Sample:
 class Environment(Protocol):
     """A source of samples: its arms' names, the number of features, and a name for tables.
 
-    It is `HasFingerprint` unless its `repr` contains all settings of its data.
+    Without `HasFingerprint`, `repr` must contain all settings of its data, or its class is defined
+    outside installed packages: what such an object holds is read.
     """
 
     @property

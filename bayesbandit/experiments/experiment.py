@@ -333,10 +333,17 @@ def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, 
 
 
 def fingerprint(environment: Environment) -> str:
-    """Return a text that distinguishes environments of the same name; data sets have their hash."""
+    """Return a text that distinguishes environments of the same name; data sets have their hash.
+
+    Without a fingerprint of its own it is the `repr` without memory addresses, and a digest of the
+    user's code and of what the environment holds.
+    """
     if isinstance(environment, HasFingerprint):
         return environment.fingerprint
-    return str(environment)
+    with in_full():
+        text = checks.shown(environment)
+    code = fingerprints.fingerprint(environment)
+    return f"{text}, code {code}" if code else text
 
 
 def _name(factory: Factory) -> str:

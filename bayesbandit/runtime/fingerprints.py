@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.checks import Row, Table
 from bayesbandit.runtime import user_modules
 from bayesbandit.runtime.shown import in_full
 from bayesbandit.runtime.user_modules import installed
@@ -91,6 +92,12 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
             case tuple() | list():
                 found.append(len(value))
                 waiting += value
+            case np.ndarray() if value.dtype.hasobject:  # its bytes are addresses
+                waiting += [value.shape, value.tolist()]
+            case Table():  # its repr leaves rows out
+                waiting += [list(value.columns), np.asarray(value)]
+            case Row():
+                waiting += [np.asarray(value.index), np.asarray(value)]
             case np.ndarray():
                 found.append((value.shape, value.dtype.str, value.tobytes()))
             case FunctionType() if installed(value.__module__ or ""):
