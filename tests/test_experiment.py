@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -224,3 +225,54 @@ def test_an_environment_counts_with_all_its_data(made):
     ]
     assert described[0] == described[1] != described[2]
     assert "0x" not in str(described)
+
+
+@dataclass
+class Drawn:
+    """An environment with two arms and one feature, of 20 rounds with some parts changed."""
+
+    changed: dict
+    name = "drawn"
+    arms = ("a", "b")
+    n_features = 1
+
+    def sample(self, horizon, rng):
+        parts = {"x": np.zeros((20, 1)), "mean": np.ones((20, 2)), "reward": np.ones((20, 2))}
+        parts |= self.changed
+        return bb.environments.Sample(**parts)
+
+
+def warm(arm, propensity=0.5):
+    return {
+        "warm_x": np.zeros((3, 1)), "warm_arm": np.array([0, 1, arm]), "warm_reward": np.ones(3),
+        "warm_propensity": np.full(3, propensity),
+    }  # fmt: skip
+
+
+BAD_SAMPLES = [
+    ({"x": np.zeros((20, 2))}, r"x must have shape \(20, 1\) or \(20, 2, 1\); got \(20, 2\)"),
+    ({"x": np.zeros((0, 1))}, "x must have 1 to 20 rounds; got 0"),
+    ({"x": np.zeros((40, 1))}, "x must have 1 to 20 rounds; got 40"),
+    ({"mean": np.ones(20)}, r"mean must have shape \(20, 2\); got \(20,\)"),
+    ({"mean": np.full((20, 2), np.nan)}, "mean must be finite"),
+    ({"reward": np.ones((19, 2))}, r"reward must have shape \(20, 2\); got \(19, 2\)"),
+    ({"reward": np.ones((20, 2), dtype=bool)}, "numbers; got dtype bool"),
+    ({"reward": [[1.0, 0.0]] * 20}, "reward must be a NumPy array of numbers; got list"),
+    ({"test_x": np.zeros((5, 1))}, "test_x and test_mean must be given together"),
+    (warm(-1), "warm_arm must be integers from 0 to 1; got -1"),
+    (warm(2), "warm_arm must be integers from 0 to 1; got 2"),
+    (warm(0.0), "warm_arm must be integers from 0 to 1; got 0.0"),
+    (warm(1, propensity=0.0), "propensities must be in"),
+]
+
+
+@pytest.mark.parametrize(("changed", "sentence"), BAD_SAMPLES)
+def test_a_sample_that_cannot_be_played_is_the_environments(changed, sentence):
+    with pytest.raises((TypeError, ValueError), match=f"'drawn': .*{sentence}"):
+        bb.Experiment([Drawn(changed)], {"P": Constant}, 20, 1).run(progress=False)
+
+
+@pytest.mark.parametrize("changed", [{}, warm(1), {"reward": np.ones((20, 2), dtype=int)}])
+def test_a_sample_that_can_be_played(changed):
+    table = bb.Experiment([Drawn(changed)], {"P": Constant}, 30, 1).run(progress=False)
+    assert table["t"].iloc[-1] == table["reward"].iloc[-1] == 20

@@ -32,7 +32,13 @@ from bayesbandit.bandit.player import (
     step,
 )
 from bayesbandit.checks import Name
-from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
+from bayesbandit.environments.base import (
+    Environment,
+    HasFingerprint,
+    HasOptimum,
+    Sample,
+    check_sample,
+)
 from bayesbandit.evaluation.results import RUN, SCHEMA
 from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime import fingerprints, user_modules
@@ -255,6 +261,7 @@ def play_unit(
     with threadpool_limits(limits=1):
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
+        check_sample(sample, environment, horizon)
         for label, factory in factories.items():
             key = stream(seed, "bandit", name, replication)  # the same for all bandits
             try:
