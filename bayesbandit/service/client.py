@@ -18,6 +18,11 @@ from bayesbandit.runtime.identifiers import id_text, new_ids
 
 RETRY_SECONDS = 0.02  # seconds before the same request is sent again
 STATUS_WHEN_DONE = {"/decide": 200, "/reward": 200, "/activate": 204}
+NAMES_WHEN_DONE = {
+    "/decide": {"id", "variant", "propensity", "probabilities", "reason", "version"},
+    "/reward": {"status"},
+    "/activate": set[str](),
+}
 # the request is wrong; of 408, 425 and 429 it came too late, too soon or too often
 REFUSAL_STATUSES = {*range(400, 500)} - {408, 425, 429}
 
@@ -118,17 +123,20 @@ class Client:
         """
         body = json_text({name: one for name, one in asked.items() if one is not None})
         end = time.monotonic() + self.timeout
+        before = ""
         while True:
             try:
                 status, answer = self._ask(path, body, end)
             except (OSError, HTTPException) as error:
                 self.own.connection = None
-                failure = f"{self.host} does not answer: {error or type(error).__name__}"
+                failure = f"{self.host} does not answer: {error or type(error).__name__}{before}"
             else:
-                if answer is not None and status == STATUS_WHEN_DONE[path]:
+                done = status == STATUS_WHEN_DONE[path]
+                if answer is not None and done and NAMES_WHEN_DONE[path] <= answer.keys():
                     return answer
                 detail = (answer or {}).get("detail")
                 failure = f"{self.host} answers {status}: {detail or 'no sentence'}"
+                before = f"; before, it answered {status}: {detail or 'no sentence'}"
                 if detail and status in REFUSAL_STATUSES:
                     raise ValueError(failure)
             if time.monotonic() + RETRY_SECONDS >= end:

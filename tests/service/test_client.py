@@ -103,7 +103,8 @@ def test_a_client_of_a_server(tmp_path):
 
 
 NO_ANSWERS = [
-    (200, b"<html>"), (204, b""), (301, b""), (404, b"<html>"), (429, b""), (503, b'{"detail'),
+    (200, b"<html>"), (200, b'{"id": "a"}'), (204, b""), (301, b""), (404, b"<html>"), (429, b""),
+    (503, b'{"detail'),
 ]  # fmt: skip
 
 
@@ -113,6 +114,32 @@ def test_what_a_proxy_says_is_no_answer(answer):
         assert bb.Client(url, KEY, timeout=5).decide([1.0]).arm == "call"
     with answering(*[answer] * 50) as (url, _):
         assert bb.Client(url, KEY, timeout=0.1, default="mail").decide([1.0]).arm == "mail"
+
+
+def test_a_server_that_answers_and_then_hangs_is_quoted():
+    hang = threading.Event()
+
+    class Hanging(BaseHTTPRequestHandler):
+        def do_POST(self):
+            if hang.is_set():
+                time.sleep(0.5)
+            hang.set()
+            self.send_response(502)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hanging)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        client = bb.Client(f"http://127.0.0.1:{server.server_port}", KEY, timeout=0.2)
+        with pytest.raises(OSError, match="timed out; before, it answered 502: no sentence"):
+            client.decide([1.0])
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_an_answer_that_comes_a_byte_at_a_time_is_waited_for_no_longer():
