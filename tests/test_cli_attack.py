@@ -195,6 +195,17 @@ def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
     )
 
 
+def test_a_server_without_a_deadline_begins_no_log(here, monkeypatch):
+    pytest.importorskip("uvicorn")
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 32)
+    bb.LinTS(["a", "b"], 2).save("saved.npz")
+    words = ["serve", "--log", "sqlite:///new.db", "--bandit", "saved.npz", "--deadline", "0"]
+    found = run(*words)
+    assert found.exit_code == 2
+    assert "--deadline must be a finite number > 0; got 0.0" in found.said
+    assert not (here / "new.db").exists()
+
+
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN, ["compile"]])
 def test_an_error_in_a_class_of_a_file_names_it(here, words):
     found = run(*words, "--bandit", "own.py:Boom")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayesbandit import checks
 from bayesbandit.cli import logs
 from bayesbandit.cli.output import clear_errors, counted
 
@@ -79,6 +80,7 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key = api_key()
+        checks.number(deadline, "--deadline", above=0)  # before a log begins
         if bandit is None:
             if (wait, default_reward) != (None, None):
                 raise ValueError(
