@@ -195,6 +195,19 @@ def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("words", [EVALUATE, TRAIN])
+def test_numbered_columns_in_another_order_are_refused(here, words):
+    """A bandit without an encoder takes them by position."""
+    bb.LinTS(["a", "b"], 2, seed=0).save("two.npz")
+    log = pd.read_csv("log.csv").rename(columns={"age": "x1", "height": "x0"})
+    log.to_csv("log.csv", index=False)
+    found = run(*words, "--bandit", "two.npz")
+    assert found.exit_code == 2
+    assert "in the order ['x0', 'x1']; the log has the contexts ['x1', 'x0']" in found.said
+    log[["arm", "reward", "propensity", "x0", "x1"]].to_csv("log.csv", index=False)
+    assert run(*words, "--bandit", "two.npz").exit_code == 0
+
+
 def test_a_server_without_a_deadline_begins_no_log(here, monkeypatch):
     pytest.importorskip("uvicorn")
     monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 32)

@@ -109,11 +109,22 @@ def is_saved(text: str) -> bool:
 
 
 def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
-    """Raise ValueError if a bandit without an encoder does not take these columns of a log."""
-    if bandit.encoder is None and len(contexts) != bandit.n_features:
+    """Raise ValueError if a bandit without an encoder does not take these columns of a log.
+
+    It takes columns by position, so x0 … x(d − 1) must be in this order.
+    """
+    if bandit.encoder is not None:
+        return
+    if len(contexts) != bandit.n_features:
         raise ValueError(
             f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
             f"{list(contexts)!r}. A bandit with an encoder finds its columns by name"
+        )
+    numbered = [f"x{k}" for k in range(bandit.n_features)]
+    if {*contexts} == {*numbered} and [*contexts] != numbered:
+        raise ValueError(
+            f"the saved bandit has no encoder and takes columns by position: they must be in the "
+            f"order {numbered!r}; the log has the contexts {list(contexts)!r}"
         )
 
 
