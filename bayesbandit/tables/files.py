@@ -20,7 +20,7 @@ PARQUET = (".parquet", ".pq")
 LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
-DECIMAL_COMMA = r"[+-]?\d+,\d+"
+DECIMAL_COMMA = r"[+-]?\d+(,\d+)?"  # a number with a decimal comma, or a whole number
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -236,10 +236,15 @@ def check_separator(data: bytes, sep: str) -> None:
 
 
 def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:
-    """Raise ValueError for texts of a column that all have decimal commas, if no mark was given."""
-    if decimal is None and len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
+    """Raise ValueError for texts of a column that are numbers, some with decimal commas.
+
+    decimal: the mark that was given; with one, texts stay as they are.
+    """
+    if decimal is not None or not values.str.fullmatch(DECIMAL_COMMA).all():
+        return
+    if (commas := values[values.str.contains(",")]).size:
         raise ValueError(
-            f"column {values.name!r} has {values.iloc[0]!r}: decimal=',', or --decimal ',', reads "
+            f"column {values.name!r} has {commas.iloc[0]!r}: decimal=',', or --decimal ',', reads "
             "numbers with decimal commas, and decimal='.' leaves them as text; commas between "
             "thousands must be removed"
         )
