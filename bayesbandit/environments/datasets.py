@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
+from bayesbandit.tables.encoder import MAX_FEATURES
 from bayesbandit.tables.files import read, stem_of
 from bayesbandit.tables.inputs import named
 
@@ -38,6 +39,7 @@ def from_frame(
     *,
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
+    max_features: int = MAX_FEATURES,
 ) -> Classification:
     """Return a data set from a table. Rows without a class are dropped with a warning.
 
@@ -45,9 +47,11 @@ def from_frame(
     name: the data set's name; None: the target's.
     drop, keep: columns to leave out, and columns to use although they look like dates or
     identifiers (`Encoder.fit`).
+    max_features: the largest number of features.
     """
     name = str(target) if name is None else name
-    return Classification(*split(df, target, name), name, drop=drop, keep=keep)
+    table = split(df, target, name)
+    return Classification(*table, name, drop=drop, keep=keep, max_features=max_features)
 
 
 def from_csv(
@@ -57,6 +61,7 @@ def from_csv(
     *,
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
+    max_features: int = MAX_FEATURES,
     sep: str | None = None,
     decimal: str | None = None,
     dates: str | None = None,
@@ -65,14 +70,14 @@ def from_csv(
 
     The file may be compressed, as mine.csv.gz. In the target, "NA" and "None" are classes.
 
-    name: None: the file's name. target, drop, keep: as in `from_frame`.
+    name: None: the file's name. target, drop, keep, max_features: as in `from_frame`.
     sep: the separator of a CSV file. None: a comma; a tab for .tsv.
     decimal: its decimal mark, "." or ",". None: ".".
     dates: the format of its dates, such as "%d/%m/%Y". Dates as 2026-11-22 need none.
     """
     name = stem_of(path) if name is None else name
     table = read(path, sep=sep, decimal=decimal, dates=dates, text=[target])
-    return from_frame(table, target, name, drop=drop, keep=keep)
+    return from_frame(table, target, name, drop=drop, keep=keep, max_features=max_features)
 
 
 def openml(

@@ -263,7 +263,7 @@ def fitted(
     if len(encoder.features) > max_features:
         raise ValueError(
             f"the table gives {len(encoder.features):,} features, over max_features={max_features}:"
-            " drop columns, or allow more"
+            " drop columns, or allow more by max_features= of Encoder.fit or environments.from_csv"
         )
     features = encoder.transform(table)
     return encoder, features, fitting.remarks(columns)

@@ -97,6 +97,18 @@ def test_missing_target():
         from_frame(TABLE.to_numpy(), "kind")
 
 
+def test_more_features_are_allowed_in_words_that_the_error_says(tmp_path, rng):
+    path = tmp_path / "wide.csv"
+    wide = pd.DataFrame(rng.normal(size=(20, 101))).add_prefix("v").assign(kind=["a", "b"] * 10)
+    wide.to_csv(path, index=False)
+    with pytest.raises(
+        ValueError, match=r"by max_features= of Encoder.fit or environments.from_csv"
+    ):
+        from_csv(path, "kind")
+    assert from_csv(path, "kind", max_features=101).n_features == 101
+    assert from_frame(wide, "kind", max_features=101).n_features == 101
+
+
 def test_csv_errors(tmp_path):
     path = tmp_path / "toy.csv"
     with pytest.raises(FileNotFoundError, match=r"no file .*toy\.csv"):
