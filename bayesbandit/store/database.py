@@ -34,6 +34,7 @@ from bayesbandit.store.tables import metadata
 RELEASE = version("bayesbandit")
 OPEN_CONNECTIONS = 10  # that stay open
 MAX_FURTHER_CONNECTIONS = 20  # at most, while they are needed
+MILLISECONDS_TO_EMPTY = 50  # for which writers wait until readers have ended
 # keys of PostgreSQL's advisory locks: one process creates the tables, and one learns
 CREATION_LOCK = 0x62616E646975
 LEARNER_LOCK = 0x62616E64  # and that of the schema
@@ -318,6 +319,19 @@ class Database:
         if self.sqlite:
             self.pragma("wal_checkpoint(PASSIVE)")
 
+    def empty_wal(self) -> None:
+        """Write what SQLite keeps beside its file into the file, and empty the file beside it.
+
+        If others read the log meanwhile, what they need stays until the next checkpoint.
+        """
+        if not self.sqlite:
+            return
+        with self._answering(), closing(self.connected().raw_connection()) as raw:
+            cursor = raw.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={MILLISECONDS_TO_EMPTY}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            cursor.execute(f"PRAGMA busy_timeout={1000 * self.timeout:.0f}")
+
     def pragma(self, text: str) -> None:
         """Do what SQLite does outside of transactions."""
         with self._answering(), closing(self.connected().raw_connection()) as raw:
@@ -333,6 +347,7 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
     """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
     connection.execute("PRAGMA synchronous=FULL").close()
+    connection.execute("PRAGMA secure_delete=ON").close()  # what is erased is overwritten
     until = time.monotonic() + min(seconds_left(), urls.TIMEOUT)
     while True:
         try:

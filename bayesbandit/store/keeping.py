@@ -73,6 +73,7 @@ def prune(ledger: Ledger) -> int:
             for table in (rewards, states, decisions):
                 connection.execute(delete(table).where(of_ids(table, ids)))
         if not ids:
+            ledger.database.empty_wal()
             return gone
         gone += len(ids)
 
@@ -92,4 +93,5 @@ def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
                 blank = {"context": ERASED, "x": None, "row": to_bytes(numbers)}
                 connection.execute(one.values(blank))
                 erased += 1
+    ledger.database.empty_wal()
     return erased

@@ -3,6 +3,7 @@
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -90,6 +91,30 @@ def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     caplog.clear()
     assert same(service.log.replay(), service.bandit)
     assert not caplog.text
+
+
+def test_what_is_erased_is_not_in_the_files(tmp_path):
+    """A context that is a text, of a bandit without history, whose snapshots have no rounds."""
+    frame = pd.DataFrame({"city": ["Zanzibar", "Berlin"] * 10, "age": np.arange(20.0)})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0, history=0)
+    service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
+    ids = []
+    for i in range(60):
+        city = "Nowhere" if i == 30 else "Berlin"
+        ids.append(service.decide({"city": city, "age": float(i)}).id)
+        service.reward(ids[-1], 1.0)
+    service.learn()
+
+    def files():
+        return b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    assert b"Nowhere" in files()
+    assert service.log.erase([ids[30]]) == 1
+    assert b"Nowhere" not in files()
+    assert ids[0].encode() in files()
+    service.log.prune()
+    assert ids[0].encode() not in files()
+    service.log.close()
 
 
 def test_a_decision_before_a_checkpoint_that_is_counted_after_it_is_no_gap(url):
