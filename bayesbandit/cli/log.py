@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bayesbandit.checks import json_text
 from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
 from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
@@ -78,10 +80,10 @@ def export(
 ) -> None:
     """Write a row for each decision to a CSV or Parquet file.
 
-    Lists are JSON in a CSV file. In a Parquet file arms are text if some are text and some numbers.
-    """
-    from bayesbandit.checks import json_text
+    Lists are JSON in a CSV file, with null where a number is infinite or missing.
 
+    In a Parquet file arms are text if some are text and some numbers.
+    """
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")
@@ -94,8 +96,14 @@ def export(
             frame["arms"] = [[*map(str, arms)] for arms in frame["arms"]]
         for column in ("arms", "probabilities", "mean", "sd", "x"):
             lists = map(list, frame[column])
-            frame[column] = [json_text(one) if of_csv else one for one in lists]
+            frame[column] = [strict_json(one) if of_csv else one for one in lists]
         with replacing(out) as beside:
             write = frame.to_csv if of_csv else frame.to_parquet
             write(beside, index=False)
     say(f"{counted(len(frame), 'decision')} in {out}")
+
+
+def strict_json(values: list[object]) -> str:
+    """Return a list as JSON, in which a number that is not finite is null."""
+    text = json_text(values)
+    return json.dumps(json.loads(text, parse_constant=lambda constant: None))

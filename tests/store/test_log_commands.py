@@ -95,6 +95,16 @@ def test_names_of_both_types_are_verified_and_exported(url, tmp_path, ending):
     )
 
 
+def test_an_export_to_csv_is_json_also_where_a_number_is_infinite(tmp_path):
+    url = fresh("sqlite", tmp_path)
+    bandit = bb.LinTS(["a", "b"], n_features=1, seed=0)
+    bb.Service(bandit, bb.DecisionLog(url)).decide([1.0])
+    out = tmp_path / "log.csv"
+    assert run("log", "export", "--log", url, out).exit_code == 0
+    [text] = pd.read_csv(out)["sd"]
+    assert json.loads(text, parse_constant=pytest.fail) == [None, None]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
