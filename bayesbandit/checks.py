@@ -102,7 +102,7 @@ def floats(values: object, what: str) -> Array:
             why = "found rows of different lengths"
         if array is not None and array.ndim == 2:
             names = values.columns if isinstance(values, Table) else range(array.shape[1])
-            why = _strange(array, names) or why
+            why = _strange(np.asarray(values, dtype=object), names) or why
         if isinstance(values, Table):
             why += "; encoder=bb.Encoder.fit(frame) makes numbers of a table"
         raise ValueError(f"{what} must be numbers: {why}") from error

@@ -86,6 +86,7 @@ X = declared.rows()[0]
         (np.c_[X.astype(object), ["a"] * 40], "column 3 has 'a'"),
         (np.c_[X, ["a"] * 40], "column 0 has '"),
         (X.astype(str), "column 0 has '0.12573"),
+        ([[0.3, "1"]] * 40, "column 1 has '1'"),
     ],
 )
 def test_what_is_no_number_is_named_with_its_column(x, complaint):
