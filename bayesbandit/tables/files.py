@@ -151,6 +151,11 @@ def _lines(content: str) -> pd.DataFrame:
             raise ValueError(f"{where} no JSON object: {line[:30]!r}")
     if not rows:
         raise ValueError("it is empty")
+    if len(rows) == 1 and rows[0] and all(isinstance(v, dict | list) for v in rows[0].values()):
+        raise ValueError(
+            "its only object has columns and not values, as DataFrame.to_json writes it: "
+            "to_json(path, orient='records', lines=True) writes an object a row"
+        )
     return pd.DataFrame(rows)
 
 
