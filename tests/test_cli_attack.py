@@ -115,6 +115,7 @@ SETTINGS = [
     ([*COMPARE, "--bandit", "LinTS(alfa=1)"], "no setting 'alfa'; did you mean 'alpha'?"),
     ([*COMPARE, "--bandit", "ridge(beta=2)"], "setting 'beta'; there are alpha, engine, refit_ev"),
     ([*COMPARE, "--bandit", "LinTS(alpha=__import__('os'))"], "cannot read"),
+    ([*COMPARE, "--bandit", "LinTS(alpha=f())"], "must be a literal, as 0.5 or 'cv'; got f()"),
     ([*COMPARE, "--bandit", "ridge(alpha"], "cannot read"),
     ([*COMPARE, "--bandit", "BLTS(clip=0.1, clip=0.2)"], "repeated: clip"),
     ([*COMPARE, "--bandit", "BLTS(seed=3)"], "(seed=3): each replication has a seed of its own"),

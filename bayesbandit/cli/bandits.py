@@ -273,6 +273,15 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(code, mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError("settings must be named")
-        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        return name, {str(k.arg): literal(str(k.arg), k.value) for k in call.keywords}
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
+
+
+def literal(name: str, value: ast.expr) -> Any:
+    """Return the value of a setting; raise ValueError if it is no literal."""
+    try:
+        return ast.literal_eval(value)
+    except ValueError:
+        written = ast.unparse(value)
+        raise ValueError(f"{name} must be a literal, as 0.5 or 'cv'; got {written}") from None
