@@ -27,7 +27,18 @@ def backup(ledger: Ledger, path: Path) -> None:
         raise FileExistsError(f"there is a file {path} already; a backup needs a new one")
     beside = path.with_name(f"{path.name}.part")
     beside.unlink(missing_ok=True)
-    copy = Database(f"sqlite:///{beside}")
+    try:
+        _copy(ledger, beside)
+        os.replace(beside, path)
+    except BaseException:
+        for end in ("", "-wal", "-shm"):
+            path.with_name(f"{beside.name}{end}").unlink(missing_ok=True)
+        raise
+
+
+def _copy(ledger: Ledger, path: Path) -> None:
+    """Copy all tables to a file of SQLite."""
+    copy = Database(f"sqlite:///{path}")
     try:
         with ledger.database.read(patient=True) as source, copy.write() as target:
             rows = source.execution_options(yield_per=COPIED_ROWS)
@@ -37,7 +48,6 @@ def backup(ledger: Ledger, path: Path) -> None:
         copy.pragma("journal_mode=DELETE")  # all in one file
     finally:
         copy.close()
-    os.replace(beside, path)
 
 
 def checkpoint(ledger: Ledger, parts: Parts) -> int:

@@ -34,6 +34,20 @@ def test_a_backup_of_a_log_at_work_is_whole(url, tmp_path):
         service.log.backup(tmp_path / "backup.db")
 
 
+def test_a_backup_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    service, _ = begun(f"sqlite:///{tmp_path}/log.db")
+    service.decide([0.0, 0.0])
+    before = {*tmp_path.iterdir()}
+
+    def full(*rows):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("bayesbandit.store.keeping.insert", full)
+    with pytest.raises(OSError, match="the disk is full"):
+        service.log.backup(tmp_path / "backup.db")
+    assert {*tmp_path.iterdir()} == before
+
+
 def test_a_file_that_was_copied_alone_has_a_beginning_and_what_was_learned(tmp_path):
     service, clock = begun(f"sqlite:///{tmp_path}/log.db")
     live(service, clock, days=1)
