@@ -23,7 +23,7 @@ class Gate:
     """An application that needs a key. Without the key, no byte of a body is read."""
 
     def __init__(self, app: ASGIApp, key: str, observe: Observe) -> None:
-        self.app, self.key, self.observe = app, f"Bearer {key}".encode(), observe
+        self.app, self.key, self.observe = app, key.encode(), observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,8 +52,9 @@ class Gate:
 
     def _refusal(self, path: str, headers: Headers) -> int:
         """Return the status by which a request is refused; 0 if it is not."""
-        sent = headers.get("authorization", "").encode("latin-1", "replace")
-        if path not in PATHS_WITHOUT_KEY and not secrets.compare_digest(sent, self.key):
+        scheme, _, sent = headers.get("authorization", "").partition(" ")
+        same = secrets.compare_digest(sent.strip().encode("latin-1", "replace"), self.key)
+        if path not in PATHS_WITHOUT_KEY and not (same and scheme.lower() == "bearer"):
             return 401
         length = headers.get("content-length", "0")[:20]
         too_large = not length.isdecimal() or int(length) > LARGEST_BODY

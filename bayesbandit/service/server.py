@@ -230,6 +230,8 @@ def _refused(request: Request, error: Exception) -> Response:
             place = ".".join(str(part) for part in first["loc"] if part != "body")
             sentence = f"{place or 'the body'}: {first['msg']}"
             sentence += f"; and {len(more)} more" if more else ""
+            if not place and "json" not in request.headers.get("content-type", ""):
+                sentence += "; send it with the header Content-Type: application/json"
             if first["type"] == "json_invalid":
                 why = first.get("ctx", {}).get("error", "it cannot be read")
                 status, sentence = 400, f"the body is not JSON: {why}"

@@ -20,7 +20,7 @@ from bayesbandit.service.messages import Asked
 from bayesbandit.service.server import Server
 from tests.cases import in_gate
 from tests.commands import run
-from tests.service.servers import client_of, command, httpx, serving
+from tests.service.servers import KEY, client_of, command, httpx, serving
 from tests.store.databases import fresh
 
 HOSTILE = [
@@ -71,17 +71,35 @@ def test_what_is_answered_is_in_the_log(shared):
     assert row["decided_at"].isoformat().replace("+00:00", "Z") == said["time"]
 
 
-@pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "é"}])
+NO_KEYS = ["", "Bearer wrong", "é", "Bearer", KEY, f"Basic {KEY}", f"Bearer {KEY} more"]
+
+
+@pytest.mark.parametrize("header", [{"Authorization": value} for value in NO_KEYS])
 def test_without_the_key_nothing_is_decided(shared, header):
     client, log = shared
     before = log.counts()["decisions"]
-    bare = {k: v.encode("latin-1") for k, v in ({"Authorization": ""} | header).items()}
+    bare = {k: v.encode("latin-1") for k, v in header.items()}
     for path, method in (("/decide", "POST"), ("/metrics", "GET"), ("/nothing", "GET")):
         answer = client.request(method, path, headers=bare, content=b"{" * 10)
         assert answer.status_code == 401
         assert "Bearer KEY" in answer.json()["detail"]
     assert client.get("/healthz", headers=bare).status_code == 200
     assert log.counts()["decisions"] == before
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_the_scheme_of_a_key_is_in_any_case(shared, scheme):
+    client, _ = shared
+    answer = client.get("/metrics", headers={"Authorization": f"{scheme} {KEY}"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_without_the_header_of_json_is_told_the_header(shared, kind):
+    client, _ = shared
+    answer = client.post("/decide", content=b'{"context": [0, 0]}', headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    assert "with the header Content-Type: application/json" in answer.json()["detail"]
 
 
 def test_a_body_that_is_too_large(shared):
