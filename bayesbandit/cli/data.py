@@ -72,5 +72,5 @@ def _of_file(
         )
     name = stem_of(csv)
     if target:
-        return rooms.from_frame(table, target, name, **choices)
+        return rooms.from_frame(table, target, name, drop=choices["drop"], keep=choices["keep"])
     return rooms.KnownRewards(table, rewards, name, **choices)
