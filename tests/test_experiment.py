@@ -199,14 +199,20 @@ def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
     assert described[0] == described[1] != described[2]
 
 
+def objects(reward):
+    return reward.astype(object)
+
+
 class Rows:
     """An environment of the user's own data; its `repr` has its address."""
 
     name = "rows"
+    columns = ("x",)  # as a table has
     arms = ("a", "b")
     n_features = 1
 
     def __init__(self, reward):
+        self.kind = type(reward)
         self.reward = reward
 
     def sample(self, horizon, rng):
@@ -214,7 +220,7 @@ class Rows:
         return bb.environments.Sample(np.zeros((len(reward), 1)), reward, reward)
 
 
-@pytest.mark.parametrize("made", [np.array, pd.DataFrame, list])
+@pytest.mark.parametrize("made", [np.array, pd.DataFrame, objects])
 def test_an_environment_counts_with_all_its_data(made):
     zeros = np.zeros((1000, 2))
     corrected = zeros.copy()

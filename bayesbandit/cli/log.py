@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from bayesbandit.checks import json_text
 from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
 from bayesbandit.cli.serving import LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
@@ -105,5 +104,7 @@ def export(
 
 def strict_json(values: list[object]) -> str:
     """Return a list as JSON, in which a number that is not finite is null."""
+    from bayesbandit.checks import json_text
+
     text = json_text(values)
     return json.dumps(json.loads(text, parse_constant=lambda constant: None))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit import checks
 from bayesbandit.cli import logs
 from bayesbandit.cli.output import clear_errors, counted
 
@@ -70,6 +69,7 @@ def serve(
             import uvicorn
 
             from bayesbandit.bandit.bandit import Bandit
+            from bayesbandit.checks import number
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -80,7 +80,7 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key = api_key()
-        checks.number(deadline, "--deadline", above=0)  # before a log begins
+        number(deadline, "--deadline", above=0)  # before a log begins
         if bandit is None:
             if (wait, default_reward) != (None, None):
                 raise ValueError(

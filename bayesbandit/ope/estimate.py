@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from scipy.stats import norm
@@ -98,6 +98,19 @@ class Estimate:
             f"Estimate({self.value:.4g} ± {self.se:.2g}, [{self.low:.4g}, {self.high:.4g}], "
             f"ess={self.ess:.0f}{refusal})"
         )
+
+
+class Rest(TypedDict, total=False):
+    """Further settings of `estimate`, which `evaluate` passes on."""
+
+    clip: float
+    tau: float
+    lam: float
+    force: bool
+    predictable: bool
+    missing: str | None
+    while_available: bool
+    subgroup: Any
 
 
 def estimate(

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
 from bayesbandit.checks import Name, number
-from bayesbandit.ope.estimate import Estimate, estimate
+from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import Bounds
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
+from bayesbandit.runtime.shown import html_table
 
 MAX_T_DRAWS = 100_000  # of max |t|
 MAX_SUBGROUPS = 20  # the largest number of subgroups
@@ -51,6 +52,11 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        table = self.table.drop(columns=["largest_weight"])
+        rows = table.reset_index().itertuples(index=False)
+        return html_table("Evaluation", ("policy", *table.columns), rows)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -200,7 +206,7 @@ def evaluate(
     level: float = 0.95,
     sequence: str | Bounds | None = None,
     planned: int | None = None,
-    **settings: Any,
+    **settings: Unpack[Rest],
 ) -> Evaluation:
     """Estimate the values of several policies by one log.
 

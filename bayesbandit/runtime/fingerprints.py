@@ -94,10 +94,6 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
                 waiting += value
             case np.ndarray() if value.dtype.hasobject:  # its bytes are addresses
                 waiting += [value.shape, value.tolist()]
-            case Table():  # its repr leaves rows out
-                waiting += [list(value.columns), np.asarray(value)]
-            case Row():
-                waiting += [np.asarray(value.index), np.asarray(value)]
             case np.ndarray():
                 found.append((value.shape, value.dtype.str, value.tobytes()))
             case FunctionType() if installed(value.__module__ or ""):
@@ -122,6 +118,10 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
                 waiting.append(inner)
             case _ if is_dataclass(value) or not installed(type(value).__module__):
                 waiting += [type(value), object.__getstate__(value)]
+            case Table():  # its repr leaves rows out
+                waiting += [list(value.columns), np.asarray(value)]
+            case Row():
+                waiting += [np.asarray(value.index), np.asarray(value)]
             case _:
                 with in_full():
                     found.append(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)))

@@ -91,10 +91,14 @@ def test_calibrated(case):
     assert found.correlation < 0.1
 
 
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=1.0)
-def careless(x, reward, weight, theta, sigma):
+@bb.reward_model(
+    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    sigma=1.0,
+    intercept=bb.Prior("Normal", mu=0, sigma=10),
+)
+def careless(x, reward, weight, theta, sigma, intercept):
     """`ridge_known_noise` without weights."""
-    mu = x @ theta
+    mu = intercept + x @ theta
     pm.Normal("reward", mu, sigma, observed=reward, dims="row")
     return mu
 
