@@ -20,22 +20,25 @@ DAYS_PER_YEAR = pd.Timedelta(days=366)
 
 def decisions_of(log: DecisionLog, since: str | None = None) -> pd.DataFrame:
     """Return a row for each decision: when it was decided and rewarded, its arm, reward (NaN unless
-    it was shown) and status, its week, the hours to its reward, and whether it is open."""
+    it was shown) and status, its week, the hours to its reward, whether it is open, and whether it
+    is to have a reward."""
     parts = [part[REPORT_COLUMNS].copy() for part in log.frames(since)]  # no views of all columns
     if not parts:
         raise ValueError(f"{log} has no decision in this time")
     rows = pd.concat(parts, ignore_index=True)
     shown = rows["activated"] | (not log.ledger.begun().settings.activation)
+    earns = shown & (rows["status"] != INACTIVE)
     decided = rows["decided_at"].dt.tz_localize(None)
     rewarded = rows["rewarded_at"].dt.tz_localize(None)
     day = decided.dt.floor("D")
     return rows.assign(
         decided_at=decided,
         rewarded_at=rewarded,
-        reward=rows["reward"].where(shown & (rows["status"] != INACTIVE)),
+        reward=rows["reward"].where(earns),
         week=day - pd.to_timedelta(day.dt.day_of_week, unit="D"),  # its Monday
         lag=(rewarded - decided).dt.total_seconds() / 3600.0,
         is_open=rows["status"] == OPEN_STATE,
+        earns=earns,
     )
 
 
@@ -58,8 +61,9 @@ def shares(rows: pd.DataFrame, most: Sequence[Name]) -> pd.DataFrame:
 
 
 def by_week(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a week, from Monday: decisions, rewards, open decisions, and the mean reward of
-    the others with its standard error and 95 % interval."""
+    """Return a row a week, from Monday: decisions, rewards, open decisions, and the mean of the
+    rewards with its standard error and 95 % interval. There is none where a reward is not known:
+    those that come fast may be other ones than those that come late, or never."""
     weeks = rows.groupby("week").agg(
         decisions=("arm", "size"),
         rewards=("lag", "count"),
@@ -67,7 +71,9 @@ def by_week(rows: pd.DataFrame) -> pd.DataFrame:
         value=("reward", "mean"),
         se=("reward", "sem"),
     )
-    reach = NORMAL_QUANTILE * weeks["se"]
+    by_row = rows.groupby("week")
+    all_known = by_row["earns"].sum() == by_row["reward"].count()
+    reach = NORMAL_QUANTILE * weeks["se"].where(all_known)
     return weeks.assign(low=weeks["value"] - reach, high=weeks["value"] + reach).reset_index()
 
 

@@ -116,6 +116,8 @@ def test_there_is_nothing_to_say_of_no_decision(log):
 @pytest.mark.slow
 def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     """Nothing is known of rewards, or nothing any more."""
+    from bayesbandit.cli.report import watch
+
     url = f"sqlite:///{tmp_path}/log.db"
     with bb.DecisionLog(url) as log:
         service = bb.Service(bb.LinTS([1, "1", "as decided"], 2, seed=0), log)
@@ -124,6 +126,7 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
         service.reward(ids[:20], np.arange(20.0))
         service.learn()
         page, said = written(url, tmp_path)
+        assert watch(log)[0]["By week"]["low"].isna().all()  # some rewards are not known
         service.reward(ids[20:22], [0.0, 0.0], at=["0001-01-02", "9999-12-30"])
         written(url, tmp_path)  # not a day for each of 10,000 years
     assert "10 open" in said
