@@ -29,7 +29,6 @@ RESERVED_NAMES = {
     "mean_reward",
     *DATA_NAMES.values(),
 }  # names that a declaration has
-NO_INDEX = 2.0**31 - 1.0
 
 
 class Handover:
@@ -232,15 +231,16 @@ class Handover:
                 f"rows must give {v.name or 'the array'!r} as many axes as it has, {v.type.ndim}; "
                 f"got {new.type.ndim}"
             )
-        if v.type.dtype.startswith("float") or not new.type.dtype.startswith("float"):
+        are_numbers = new.type.dtype.startswith("float") and not v.type.dtype.startswith("float")
+        if v is self.reward or not are_numbers:
             return pt.cast(new, v.type.dtype)
+        model = self.model
+        graphs = [*model.basic_RVs, *model.potentials, *model.deterministics, self.mean]
         try:
-            for graph in [*self.model.basic_RVs, *self.model.potentials, self.mean]:
+            for graph in graphs:
                 _rebuilt(graph, {v: new})
-        except (IndexError, TypeError):
-            # no floats are taken here; a number that is no index is made one of no element
-            is_index = pt.eq(new, pt.floor(new)) & pt.ge(new, 0.0)
-            return pt.cast(pt.switch(is_index, new, NO_INDEX), v.type.dtype)
+        except (IndexError, TypeError):  # an index takes no floats
+            return pt.cast(new, v.type.dtype)
         return new
 
     def _lengths(self, built: pm.Model, n: Variable) -> dict[Variable, Any]:

@@ -244,12 +244,16 @@ def test_numbers_in_the_place_of_whole_ones_stay_as_they_are(kind):
     np.testing.assert_allclose(posterior.mean(x[:, None]), slope * x, rtol=1e-9)
 
 
-@pytest.mark.parametrize("x", [0.7, 1.9, -0.9, -1.0, 2.0])
-def test_a_number_that_is_no_index_has_no_element(x):
+def test_an_index_may_be_a_context():
     level = np.arange(40) % 2
-    posterior = bb.fit(of_levels(level, True), level[:, None], -1.0 * level)
+    model = of_levels(level, True)
+    posterior = bb.fit(model, level[:, None], -1.0 * level)
+    np.testing.assert_allclose(posterior.mean([[0.0], [1.0]]), [0.0, -1.0], atol=1e-3)
     with pytest.raises(ValueError, match="has a level that was not declared"):
-        posterior.mean([[x]])
+        posterior.mean([[2.0]])
+    bandit = bb.Bandit(2, bb.Sampled(model, draws=20), bb.Thompson(), n_features=1, seed=0)
+    bandit.observe(bandit.choose([1.0]), -1.0)
+    assert bandit.belief.n.sum() == 1
 
 
 def test_equal_arrays_are_not_told_apart():
