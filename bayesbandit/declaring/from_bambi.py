@@ -199,15 +199,16 @@ def affine_parts(
                 f"{part.name}: not linear in the features {features}; give an encoder with "
                 'features that it is linear in, as bb.Encoder.formula("~ …", data)'
             )
-        for other, weights, _ in functions:
-            if np.array_equal(other.array, part.array) and not np.array_equal(weights, w):
+        equal = [one for one in functions if np.array_equal(one[0].array, part.array)]
+        for other, weights, _ in equal:
+            if not np.array_equal(weights, w):
                 raise ValueError(
                     f"{other.name} and {part.name} are equal in all rows of the data, and differ "
                     "in others: leave one out, or give data in which they differ"
                 )
-        functions.append(
-            (part, w, _affine(w[:, :1], w[:, 1:], np.asarray(part.array), int(y.max())))
-        )
+        if not equal:
+            function = _affine(w[:, :1], w[:, 1:], np.asarray(part.array), int(y.max()))
+            functions.append((part, w, function))
     return [(part.array, function) for part, _, function in functions]
 
 
