@@ -71,6 +71,13 @@ class Row(Protocol):
     def items(self) -> Iterable[tuple[Any, Any]]: ...
 
 
+@runtime_checkable
+class Sparse(Protocol):
+    """A sparse matrix of any library."""
+
+    def toarray(self) -> Array: ...
+
+
 # Contexts are numbers. With an encoder they may be a table, or rows with names. None: no features.
 Contexts = ArrayLike | Table | Row | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 
@@ -83,7 +90,7 @@ def floats(values: object, what: str) -> Array:
     unmasked(values, what)
     array = None
     first = values[0] if isinstance(values, list | tuple) and values else values
-    if hasattr(first, "toarray"):
+    if isinstance(first, Sparse):
         raise ValueError(
             f"{what} must be numbers in a dense array; found a sparse {type(first).__name__}: "
             ".toarray() makes one, and scikit-learn's TruncatedSVD a small one"
@@ -109,13 +116,20 @@ def floats(values: object, what: str) -> Array:
 
 
 def _strange(array: Array, columns: Iterable[Any]) -> str | None:
-    """Return the column and value of an array (n, d) that is no number; None if all are numbers."""
+    """Return the column and value of an array (n, d) that is no number; None if all are numbers.
+
+    A text that looks like a number is returned only if nothing else is wrong.
+    """
+    texts = None
     for name, column in zip(columns, array.T.tolist(), strict=True):
         for value in column:
-            is_text = isinstance(value, NON_NUMERIC_TYPES)
-            if is_text or not (value is None or hasattr(value, "__float__")):
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
                 return f"column {name!r} has {value!r}"
-    return None
+            if texts is None and isinstance(value, str | bytes):
+                texts = f"column {name!r} has {value!r}"
+    return texts
 
 
 def same_rows(**values: object) -> None:

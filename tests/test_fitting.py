@@ -84,7 +84,7 @@ X = declared.rows()[0]
         (pd.DataFrame(X).assign(day=pd.Timestamp("2020-01-01")), "column 'day' has Timestamp"),
         (pd.DataFrame(X).assign(n=pd.array([1, None] * 20, dtype="Int64")), "column 'n' has <NA>"),
         (np.c_[X.astype(object), ["a"] * 40], "column 3 has 'a'"),
-        (np.c_[X, ["a"] * 40], "column 0 has '"),
+        (np.c_[X, ["a"] * 40], "column 3 has 'a'"),
         (X.astype(str), "column 0 has '0.12573"),
         ([[0.3, "1"]] * 40, "column 1 has '1'"),
     ],

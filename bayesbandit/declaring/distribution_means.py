@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pytensor.tensor as pt
 from pymc.distributions import moments
@@ -23,6 +23,15 @@ OPS_WITH_OTHER_MEANS = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
 LOCATION_SCALE_OPS = "NormalRV", "StudentTRV", "LaplaceRV", "LogisticRV"
 # They have a mean if their first parameter, ν or α, is above 1.
 HEAVY_OPS = "StudentTRV", "ParetoRV", "InvGammaRV"
+
+
+@runtime_checkable
+class Rebuildable(Protocol):
+    """An operation of PyMC that makes its variable again, of parameters."""
+
+    def dist_params(self, node: Any) -> Any: ...
+
+    def rv_op(self, *parameters: Any) -> Any: ...
 
 
 class UnknownMean(Exception):
@@ -55,7 +64,7 @@ def _mean(rv: Any) -> Any:
         raise UnknownMean("PyMC's formula is not the mean")
     # PyMC fills the size of the variable, which is that of the data, with the mean
     if isinstance(op, SymbolicRandomVariable):
-        if not hasattr(op, "rv_op"):
+        if not isinstance(op, Rebuildable):
             raise UnknownMean(f"PyMC has no formula for {type(op).__name__}")
         return moments.mean(op.rv_op(*op.dist_params(rv.owner)))
     if not isinstance(op, RandomVariable):

@@ -20,6 +20,7 @@ from bayesbandit.declaring.observed import DATA_NAMES, check_trees
 if TYPE_CHECKING:
     import pymc as pm
     from pytensor.graph.basic import Variable
+    from pytensor.tensor.variable import TensorVariable
 
 Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 RESERVED_NAMES = {
@@ -221,7 +222,7 @@ class Handover:
         mean = _rebuilt(self.mean, done)
         return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
 
-    def _as_data(self, new: Any, v: Variable) -> Any:
+    def _as_data(self, new: TensorVariable, v: Variable) -> Variable:
         """Return what replaces data v in their type; numbers in the place of whole ones stay so,
         but for indices."""
         import pytensor.tensor as pt
@@ -297,7 +298,10 @@ def _rebuilt(graph: Variable, done: Mapping[Variable, Any]) -> Any:
 
 def _check_plain(model: pm.Model) -> None:
     """Raise TypeError for variables and data of `pymc.dims`."""
-    named = [v for v in [*model.basic_RVs, *model.data_vars] if hasattr(v.type, "dims")]
+    from pytensor.xtensor.type import XTensorType
+
+    variables = [*model.basic_RVs, *model.data_vars]
+    named = [v for v in variables if isinstance(v.type, XTensorType)]
     if named:
         raise TypeError(
             f"{named[0].name!r} is of pymc.dims, which from_pymc does not take: declare the model "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Sparse
 from bayesbandit.environments.classification import Classification
 from bayesbandit.tables.encoder import MAX_FEATURES
 from bayesbandit.tables.files import read, stem_of
@@ -103,7 +103,7 @@ def openml(
     if np.ndim(loaded.target) != 1:
         raise ValueError(f"{what} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
-    x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
+    x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
 
 

@@ -139,7 +139,9 @@ def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
         gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
         ends[start : start + len(part)] = np.append(low, nu)[gone]
         low = float(ends[start + len(part) - 1])
-        nu, log = nu[gone[-1] :], path[-1, gone[-1] :]
+        rejected = gone[-1]
+        nu = nu[rejected:]
+        log = path[-1, rejected:]
         if not len(nu):
             ends[start + len(part) :] = low
             break

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WHEN = "parts of a log are put together"
-
-
-NUMERIC = ("reward", "propensity")  # roles of columns of numbers
-READ = ("arm", *NUMERIC, "time")  # roles of columns that are learned
+NUMERIC_ROLES = ("reward", "propensity")  # of columns of numbers
+LEARNED_ROLES = ("arm", *NUMERIC_ROLES, "time")  # of columns that are learned
 
 
 def learn(
@@ -81,7 +79,7 @@ def learn(
     )  # fmt: skip
     if features is None and bandit.encoder is None:
         check_no_identifier(roles.contexts, "features")
-    columns = {role: roles.named[role] for role in READ if role in roles.named}
+    columns = {role: roles.named[role] for role in LEARNED_ROLES if role in roles.named}
     if time is None and bandit.belief.clock != "time":
         columns.pop("time", None)
     empty = _beginner(bandit, columns, roles.contexts)
@@ -153,7 +151,8 @@ def _taught(
             "bandit can learn them: leave these rows out, or fill in what no reward means"
         )
     try:
-        read = {role: numbers(frame[columns[role]], role) for role in columns if role in NUMERIC}
+        numeric = [role for role in NUMERIC_ROLES if role in columns]
+        read = {role: numbers(frame[columns[role]], role) for role in numeric}
         if "time" in columns:
             read["time"] = moments(frame[columns["time"]], "time")
         with one_thread():

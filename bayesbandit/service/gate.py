@@ -23,7 +23,9 @@ class Gate:
     """An application that needs a key. Without the key, no byte of a body is read."""
 
     def __init__(self, app: ASGIApp, key: str, observe: Observe) -> None:
-        self.app, self.key, self.observe = app, key.encode(), observe
+        self.app = app
+        self.key = key.encode()
+        self.observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -357,8 +357,8 @@ def test_asking_changes_nothing(name):
         np.testing.assert_allclose(prediction.mean, decision.mean, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(prediction.sd, decision.sd, rtol=1e-9)
     if asked.belief.clock is None and asked.param is not None:
-        # arms that share coefficients are compared by points that each decision shifts anew: the
-        # share of them has a standard error of .001
+        # Arms that share coefficients are compared at random points, which are new for each
+        # decision. So a probability has a standard error of .0013.
         np.testing.assert_allclose(decision.probabilities, p, atol=5e-3)
     if asked.belief.clock is None and not asked.of_arms:
         right = asked.policy.probabilities(prediction, np.full(5, asked.t + 1))

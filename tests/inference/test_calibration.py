@@ -91,11 +91,7 @@ def test_calibrated(case):
     assert found.correlation < 0.1
 
 
-@bb.reward_model(
-    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
-    sigma=1.0,
-    intercept=bb.Prior("Normal", mu=0, sigma=10),
-)
+@bb.reward_model(**bb.load_model("ridge_known_noise").priors)
 def careless(x, reward, weight, theta, sigma, intercept):
     """`ridge_known_noise` without weights."""
     mu = intercept + x @ theta
