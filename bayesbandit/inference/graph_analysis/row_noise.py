@@ -6,7 +6,6 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -16,19 +15,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
+from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.form import (
-    Form,
-    NoForm,
-    Variables,
-    parts,
-    rounded,
-    summands,
-    together,
-)
+from bayesbandit.inference.graph_analysis.form import quartered, rounded
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
-from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.inference.graph_analysis.quadratic import Data, gradient
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
@@ -58,8 +50,8 @@ class RowNoise:
 def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable]) -> RowNoise:
     """Return how precise rows are, of a likelihood in which each row has its own mean reward alone.
 
-    The likelihood is read (`form`) as a function of mean rewards, of the positive variables that it
-    is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
+    The likelihood, quadratic in mean rewards, is read as a function of the positive variables that
+    it is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
     clipped reward is. The last two take random values, and others at a second point.
     """
     behind = set(ancestors([likelihood]))
@@ -86,93 +78,72 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
         drawn = {v: rng.normal(size=n) for v in free}
         return {v: np.exp(z) if v in positive else z for v, z in drawn.items()}
 
+    def weight(point: Point) -> np.ndarray:
+        return point[weights[0]] if weights else np.ones(n)
+
     here = random()
     there = random()
-    try:
-        first = at(here)
-        second = at(there)
-        heavier = at(here | {v: there[v] for v in weights})
-    except NoForm:
+    ones = np.ones(len(given))
+    other = np.exp(rng.normal(size=len(given)))
+    first = at(here, ones)
+    moved = at(here, other)
+    second = at(there, other)
+    heavier = at(here | {v: there[v] for v in weights}, ones)
+    if not all((seen.precision > 0.0).all() for seen in (first, moved, second, heavier)):
         return nothing
-    by_weight = all(close(heavier.precision / first.precision, there[v] / here[v]) for v in weights)
-    noise = RowNoise(by_weight, bool(weights))
-    if not by_weight or first.powers is None or second.powers is None:
-        return noise
-    noise = replace(noise, normal=first.normal and second.normal)
+    by_weight = not weights or close(
+        heavier.precision / first.precision, weight(there) / weight(here)
+    )
+    # where means are the rows' centres, a normal log density is ½ Σ log p and a constant
+    expected = 0.5 * np.log(moved.precision / first.precision).sum()
+    normal = by_weight and close(np.array([moved.left - expected]), np.array([first.left]))
+    noise = RowNoise(by_weight, bool(weights), normal)
+    # p = weight Π v^e / κ: e of each v from its value at 2, and all at random values
+    doubled = [at(here, ones + one).precision[0] for one in np.eye(len(given))]
+    powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
+    factor = float(rounded(weight(here) / first.precision, VARIANCE_DIGITS)[0])
     own = fresh.get(density.inputs["reward"])
-    constants = []
-    for point, rows_at in ((here, first), (there, second)):
-        if own is None or not close(rows_at.centre, point[own]):
+    for point, values, seen in ((here, ones, first), (there, other, second)):
+        precision = weight(point) * np.prod(values**powers) / factor
+        if own is None or not (close(seen.precision, precision) and close(seen.centre, point[own])):
             return noise
-        constants.append(
-            rows_at.precision / math.prod((point[v] for v in weights), start=np.ones(n))
-        )
-    if not all(close(c, np.full(n, constants[0][0])) for c in constants):
-        return noise
-    [factor] = rounded(1.0 / constants[0][:1], VARIANCE_DIGITS)
     names = [str(v.name) for v in given]
-    powers = dict(zip(names, (-first.powers).tolist(), strict=True))
-    return replace(noise, factor=float(factor), powers=powers)
+    return replace(noise, factor=factor, powers=dict(zip(names, (-powers).tolist(), strict=True)))
 
 
 class Seen(NamedTuple):
-    """What a likelihood says of n rows: the precision of each where what it is given is 1, and its
-    centre (n,); whose powers (P,) the precisions are, None where rows differ; and whether its
-    logarithms are those of normal rewards."""
+    """What a likelihood says of n rows: precision and centre (n,) of each as an observation of its
+    mean reward, and the log density that is left where means are the centres."""
 
     precision: np.ndarray
     centre: np.ndarray
-    powers: np.ndarray | None
-    normal: bool
+    left: float
 
 
 def observer(
     density: Density, graph: Variable, given: Sequence[Variable], free: Sequence[Variable]
-) -> tuple[Callable[[Point], Seen], int]:
-    """Return a function that says what a likelihood says of rows where `free` have given values,
-    and the number of rows."""
+) -> tuple[Callable[[Point, np.ndarray], Seen], int]:
+    """Return a function that says what a likelihood says of rows, where `free` have the values of a
+    point and `given` others (P,); and the number of rows."""
     x, reward, _, arm = random_rows(density, seed=0)
     of_role = {"x": x, "reward": reward, "arm": arm}
     roles = [role for role in density.inputs if role != "weight"]  # for their lengths alone
-    n = len(x)
-    P = len(given)
-    names = [str(v.name) for v in given]
-    places = {"m": np.arange(n)} | {k: np.array(i) for i, k in enumerate(names)}
-    variables = Variables(places, dict.fromkeys(names, (0.0, math.inf)), ["m"], n, P)
-    unknown = dict(zip(["m", *names], [density.given_mean, *given], strict=True))
-    inputs = [*free, *(density.inputs[role] for role in roles)]
-    numbers = parts(summands(graph), unknown, inputs)
+    m = density.given_mean
+    slope = gradient(graph, m)
+    inputs = [m, *given, *free, *(density.inputs[role] for role in roles)]
+    read = Compiled(inputs, [slope, gradient(slope.sum(), m), graph])
 
-    def at(point: Point) -> Seen:
-        values = [*(point[v] for v in free), *(of_role[role] for role in roles)]
-        return seen(together([part.form(values, variables) for part in numbers], n, P), n)
+    def at(point: Point, values: np.ndarray) -> Seen:
+        rows = [*values, *(point[v] for v in free), *(of_role[role] for role in roles)]
+        # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
+        zero = np.zeros(len(x))
+        u, curvature, _ = read(zero, *rows)
+        precision = zero - curvature
+        with np.errstate(all="ignore"):
+            centre = u / precision
+            return Seen(precision, centre, float(read(centre, *rows)[2]))
 
-    return at, n
-
-
-def seen(form: Form, n: int) -> Seen:
-    """Return what the form of a likelihood of n mean rewards says of them.
-
-    What is left at the centres, of squares that differ or of monomials, must be the same whatever
-    it is given.
-    """
-    coef, powers, forms, offset = form.squares
-    exponents = powers.toarray()
-    squared = forms.toarray()
-    share = -2.0 * coef[:, None] * squared**2
-    precision = share.sum(axis=0)
-    if not (precision > 0.0).all():
-        raise NoForm("no precision")
-    centre = -2.0 * (coef * offset) @ squared / precision
-    in_rows = squared.any(axis=1)  # the others are monomials
-    of_squares = exponents[in_rows]
-    same = bool((of_squares == of_squares[:1]).all())
-    left = np.abs(squared @ centre - offset)
-    near = left <= RELATIVE_TOLERANCE * (np.abs(squared @ centre) + np.abs(offset))
-    fits = (coef == 0.0) | (in_rows & near)
-    logs = form.linear - 0.5 * n * of_squares[0]
-    normal = not (logs.any() or form.square.any() or exponents[~fits].any())
-    return Seen(precision, centre, of_squares[0] if same else None, normal)
+    return at, len(x)
 
 
 def of_rows(
