@@ -13,13 +13,15 @@ from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, Alpha, Array, fini
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, INFINITE_SD, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
-from bayesbandit.predictions import Prediction, probabilities_in
+from bayesbandit.predictions import Prediction, challengers, probabilities_in, resolution
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
 
 Rounds = int | Array
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
+FEW_DRAWS = 4.0  # with another best arm, that count as much as what normals tell
+MANY_DRAWS = 1e4  # times as many, beside which this is rounding
 
 
 @runtime_checkable
@@ -282,7 +284,9 @@ class TopTwo(Floored):
     """Top-two Thompson sampling: choose Thompson's arm with probability β, else a challenger.
 
     The challenger is the best arm of the first further draw in which another arm is best. With the
-    probabilities π of Thompson sampling, p_k = β π_k + (1 − β) Σ_{i≠k} π_i π_k / (1 − π_i).
+    probabilities π of Thompson sampling, p_k = β π_k + (1 − β) Σ_{i≠k} π_i π_k / (1 − π_i). Where π
+    is a share of draws, and next to none has another best arm than most, challengers share 1 − β by
+    Φ(−z), z the sds of their differences by which they are behind.
     Russo (2020), Simple Bayesian algorithms for best-arm identification, section 3.3.
     """
 
@@ -295,9 +299,18 @@ class TopTwo(Floored):
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         best = prediction.best()
         best = best / best.sum(axis=1, keepdims=True)
+        leader = best.argmax(axis=1)
+        leads = np.arange(best.shape[1]) == leader[:, None]
         others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i
-        certain = others <= 1e-9  # no draw finds a challenger: the arm is chosen
-        odds = np.where(certain, 0.0, best / np.where(certain, 1.0, others))
+        odds = np.where(leads, 0.0, best / np.where(leads, 1.0, others))
         second = best * (odds.sum(axis=1, keepdims=True) - odds)
-        p = self.beta * best + (1.0 - self.beta) * (second + np.where(certain, best, 0.0))
+        # where next to no draw finds a challenger of the leader, normals tell which it would be
+        few = FEW_DRAWS * resolution(prediction)
+        seen = np.where(leads, 0.0, best)
+        if (seen.sum(axis=1) <= MANY_DRAWS * few).any():
+            seen += few * challengers(prediction, leader)
+        total = seen.sum(axis=1, keepdims=True)
+        alone = total == 0.0  # one arm
+        second += best.max(axis=1, keepdims=True) * seen / np.where(alone, 1.0, total)
+        p = self.beta * best + (1.0 - self.beta) * (second + np.where(alone, best, 0.0))
         return p / p.sum(axis=1, keepdims=True)

@@ -13,11 +13,11 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
-from scipy.special import betaincinv, gammaincinv
+from scipy.special import betaincinv, gammaincinv, log_ndtr, softmax
 
 from bayesbandit.checks import FLOAT64, Array, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint
+from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import best_of
 from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, THOMPSON
@@ -28,6 +28,7 @@ Alpha = float | Array  # the factor of posterior sds: a number, or one for each 
 FAMILIES = {"beta": BETA, "gamma": GAMMA}
 IMPROPER_POSTERIOR = "the posterior is not proper before there are more rewards"
 MAX_SQUARABLE = 1e150  # the largest number whose square fits into float64
+SMALLEST_PROBABILITY = 1e-10  # that integrals tell from 0
 
 
 @runtime_checkable
@@ -493,6 +494,37 @@ def product(a: Array, b: Array) -> Array:
     out = np.empty((len(a), b.shape[1]))
     joint.product(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
     return out
+
+
+def resolution(prediction: Prediction) -> float:
+    """Return the smallest probability that `best` can tell from 0."""
+    if isinstance(prediction, Draws):
+        return 1.0 / prediction.values.shape[2]
+    return 1.0 / points.JOINT_DRAWS if isinstance(prediction, Dependent) else SMALLEST_PROBABILITY
+
+
+def challengers(prediction: Prediction, leader: Array) -> Array:
+    """Return shares (n, K) of the other arms, by P(arm is better than the leader) of normals.
+
+    leader (n,): the arm at each context, whose share is 0. One arm alone has 0.
+    """
+    rows = np.arange(len(leader))
+    gap = prediction.mean[rows, leader][:, None] - prediction.mean
+    if isinstance(prediction, Dependent):
+        root = prediction.root - prediction.root[rows, leader][:, None]
+        sd = np.sqrt((root**2).sum(axis=2))
+    elif isinstance(prediction, Draws) and prediction.joint:
+        values = prediction.values - prediction.values[rows, leader][:, None]
+        sd = Draws(values, prediction.weights, joint=True).sd
+    else:
+        sd = np.hypot(prediction.sd, prediction.sd[rows, leader][:, None])
+    with np.errstate(all="ignore"):
+        z = np.clip(np.nan_to_num(gap / sd, nan=0.0), 0.0, MAX_SQUARABLE)
+    log = log_ndtr(-z)
+    log[rows, leader] = -np.inf
+    if log.shape[1] == 1:
+        return np.zeros_like(log)
+    return softmax(log, axis=1)
 
 
 def probabilities_in(

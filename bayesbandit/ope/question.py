@@ -125,7 +125,8 @@ def supported_by(
         return on, []
     if not while_available:
         raise Unsupported(
-            f"the target wants arms that had probability 0 in {lost} of {int(on.sum())} rounds "
+            f"the target wants arms that had probability 0, or are not known to have been "
+            f"available, in {lost} of {int(on.sum())} rounds "
             f"({lost / on.sum():.1%}); in Python, while_available=True leaves these rounds out"
         )
     if not could.any():

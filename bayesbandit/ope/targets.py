@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
-from bayesbandit.checks import shown
+from bayesbandit.checks import PROBABILITY_TOLERANCE, shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
@@ -141,9 +141,16 @@ def trained_on(log: Log, bandit: Bandit) -> int:
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:
     """Return a mask (n,) of the rounds in which each arm that the target wants was possible.
 
-    A probability below 1e-50 counts as 0: fourth powers of weights must be finite.
+    A probability below 1e-50 counts as 0: fourth powers of weights must be finite. A propensity
+    below 1 where only the chosen arm is known to have been available says that there were others:
+    such rounds are not possible for any target.
     """
     if log.probabilities is None:
         pi_A = pi[np.arange(len(log)), log.played]
-        return on & ~((pi_A > 0) & (log.propensity < MIN_PROBABILITY))
+        could = on & ~((pi_A > 0) & (log.propensity < MIN_PROBABILITY))
+        if log.available is None:
+            return could
+        with_others = log.available.sum(axis=1) > 1
+        known = with_others | (log.propensity >= 1.0 - PROBABILITY_TOLERANCE)
+        return could & known & ~((pi > 0) & ~log.available).any(axis=1)
     return on & ~((pi > 0) & (log.probabilities < MIN_PROBABILITY)).any(axis=1)

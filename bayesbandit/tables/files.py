@@ -20,7 +20,8 @@ PARQUET = (".parquet", ".pq")
 LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
-DECIMAL_COMMA = r"[+-]?\d+(,\d+)?"  # a number with a decimal comma, or a whole number
+# a number, as it may stand in one column with numbers that have commas
+MAYBE_COMMA = r"[+-]?(\d+([.,]\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -241,11 +242,11 @@ def check_separator(data: bytes, sep: str) -> None:
 
 
 def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:
-    """Raise ValueError for texts of a column that are numbers, some with decimal commas.
+    """Raise ValueError for texts of a column that are numbers, some with commas.
 
     decimal: the mark that was given; with one, texts stay as they are.
     """
-    if decimal is not None or not values.str.fullmatch(DECIMAL_COMMA).all():
+    if decimal is not None or not values.str.fullmatch(MAYBE_COMMA).all():
         return
     if (commas := values[values.str.contains(",")]).size:
         raise ValueError(

@@ -121,6 +121,7 @@ class Log:
         self.reward_time = (
             None if reward_time is None else one_a_row(instants(reward_time), n, "reward_time")
         )
+        self._check_times()
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
         self.snapshots = self._checked(snapshots)
 
@@ -248,6 +249,19 @@ class Log:
         late = ~(log.reward_time - log.time <= delay)  # NaN: never
         log.reward = rewards_of(np.where(late, default, log.reward), len(log))
         return log
+
+    def _check_times(self) -> None:
+        """Raise ValueError for a reward that has no time, or came before its decision."""
+        if self.time is None or self.reward_time is None:
+            return
+        timeless = ~np.isnan(self.reward) & np.isnan(self.reward_time)
+        for odd, what in (
+            (timeless, "has no reward_time: a reward that has not come yet is NaN"),
+            (self.reward_time < self.time, "has a reward_time before its time"),
+        ):
+            if odd.any():
+                t = int(np.argmax(odd))
+                raise ValueError(f"round {t}, of reward {self.reward[t]:g}, {what}")
 
     def _checked(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""

@@ -38,8 +38,8 @@ def of_history(history: Any) -> dict[str, Any]:
     """Return the parts of the log of a history: contexts, arms, rewards, probabilities and means.
 
     The log has only the chosen arms' propensities if rounds came by `update` with a propensity, or
-    if arms have changed. If arms have features it has no contexts: the history keeps only the
-    chosen arm's.
+    if arms have changed; of rounds before a change it is not known which other arms were available.
+    If arms have features it has no contexts: the history keeps only the chosen arm's.
     """
     if not isinstance(history, History):
         raise TypeError(
@@ -68,10 +68,15 @@ def of_history(history: Any) -> dict[str, Any]:
     parts = {"x": x, "arm": names, "reward": now.reward, "arms": arms}
     if layout.features is not None and x is not None:
         parts["features"] = tuple(layout.features)
-    if not is_complete.all() or len(arms) > K:
-        return {**parts, "propensity": p}
     mean = layout.records(rows)["mean"]
     on = mean > -np.inf
+    if not is_complete.all() or len(arms) > K:
+        available = np.zeros((len(rows), len(arms)), dtype=bool)
+        # an update says nothing of other arms; a change of arms takes the means of all before it
+        updated = (on.sum(axis=1) == 1) & (p < 1.0)
+        available[:, :K] = on | updated[:, None]
+        available[np.arange(len(rows)), played] = True
+        return {**parts, "propensity": p, "available": available}
     if not layout.of_arms:
         parts["mean"] = np.where(on, mean, 0.0)
     return {**parts, "probabilities": e / e.sum(axis=1, keepdims=True), "available": on}
