@@ -26,8 +26,8 @@ from bayesbandit.kernels.arm import (
     stride,
     sums_of,
 )
-from bayesbandit.kernels.penalised.folds import cross_validated
-from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.kernels.cross_validation import ALL_ROWS, cross_validated, put_system
+from bayesbandit.kernels.cross_validation import scratch as fold_scratch
 from bayesbandit.kernels.reward_moments import add_moments, kurtosis
 from bayesbandit.kernels.root import MIN_PRECISION, coefficients, factor, rotate_in
 from bayesbandit.runtime.compiling import interpreted, njit
@@ -189,22 +189,10 @@ def refactorise(arm, settings, work):
 @njit(cache=True)
 def factorise(arm, settings):
     """Make B = X'WX + λI and b = X'Wr from the sums, with W over its divisor, and their root."""
-    D = arm.d.size
-    w_bar = arm.head.w_bar
-    sums = sums_of(arm, 0)
-    M, prior = stride(D), has_prior(settings)
-    for i in range(sums.G.size):
-        arm.U[i] = sums.G[i] / w_bar
-    for i in range(D):
-        arm.t[i] = sums.b[i] / w_bar
-        for j in range(i):
-            arm.U[i * M + j] = 0.0
-    rr = arm.head.sum_wrr / w_bar
-    if prior:
+    put_system(arm, settings, ALL_ROWS, 0.0 if has_prior(settings) else arm.head.lam, arm)
+    rr = arm.head.sum_wrr / arm.head.w_bar
+    if has_prior(settings):
         rr += add_prior(arm, settings[GRID + 1 :])
-    else:
-        for i in range(int(named(settings).penalised)):
-            arm.U[i * M + i] += arm.head.lam
     arm.head.loss = factor(arm, rr)
 
 

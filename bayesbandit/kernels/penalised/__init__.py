@@ -1,1 +1,0 @@
-"""Penalised least squares."""
