@@ -85,14 +85,11 @@ class Comparison:
         theta = np.empty((len(self.location), points.JOINT_DRAWS))
         joint.put_noise(self.seeds[i], cells, 0, normals, log_width, self.alpha[i], spread, noise)
         joint.put_theta(self.location, self.axes, noise, spread, theta)
-        wins = np.zeros(len(x))
         if not self.bounded:
-            joint.put_wins(x, theta, wins)
-            return wins
+            return joint.wins(x, theta)
         draws, near = rivals(x, theta, self.location, own)
-        n_wins = np.empty(len(near))
-        joint.put_wins(x[near], np.ascontiguousarray(theta[:, draws]), n_wins)
-        wins[near] = n_wins
+        wins = np.zeros(len(x))
+        wins[near] = joint.wins(x[near], np.ascontiguousarray(theta[:, draws]))
         return wins
 
 
@@ -103,19 +100,19 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
     come in the order of an upper bound of their scores: for the unit vector u along the location of
     θ, x'θ ≤ (x'u)(u'θ) + |x − u u'x| |θ − u u'θ|. All is in units in which the largest number is 1.
     """
-    unit = max(x.max(), -x.min()) or 1.0
+    x = x / (np.abs(x).max() or 1.0)
     theta = theta / (np.abs(theta).max() or 1.0)
     u = location / (np.abs(location).max() or 1.0)
     u /= np.linalg.norm(u) or 1.0
-    part, length = np.empty((2, len(x)))
-    joint.put_lengths(x, unit, u, part, length)
+    part = x @ u
+    x_square = np.einsum("ad,ad->a", x, x)
     along = u @ theta
     square = np.einsum("ds,ds->s", theta, theta)
     across = np.sqrt(np.maximum(square - along**2, 0.0).max())
     bound = np.maximum(part * along.min(), part * along.max())
-    bound += np.sqrt(np.maximum(length**2 - part**2, 0.0)) * across
-    slack = 2.0 * FLOAT32_ERROR * (10 + len(u)) * length.max() * np.sqrt(square.max())
-    best = np.full(theta.shape[1], -np.inf) if own is None else (x[own] / unit) @ theta
+    bound += np.sqrt(np.maximum(x_square - part**2, 0.0)) * across
+    slack = 2.0 * FLOAT32_ERROR * (10 + len(u)) * np.sqrt(x_square.max() * square.max())
+    best = np.full(theta.shape[1], -np.inf) if own is None else x[own] @ theta
     theta = theta.astype(np.float32)
     order = np.argsort(-bound)
     draws = np.arange(theta.shape[1])
@@ -124,7 +121,7 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
     size = FIRST_BLOCK
     while start < len(x) and draws.size and bound[order[start]] >= best[draws].min() - slack:
         block = order[start : start + size]
-        scores = (x[block] / unit).astype(np.float32) @ theta
+        scores = x[block].astype(np.float32) @ theta
         top = scores.max(axis=0)
         if own is None:
             best = np.maximum(best, top)

@@ -19,7 +19,7 @@ from bayesbandit.checks import FLOAT64, Array, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
-from bayesbandit.kernels.prob_best.walk import best_of
+from bayesbandit.kernels.prob_best.walk import best
 from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, Comparison
 from bayesbandit.runtime.compiling import interpreted
@@ -418,9 +418,14 @@ class Conjugate(ByMoments):
         return rng.gamma(self.a, 1.0 / self.b, shape)
 
     def exact(self) -> Array:
-        out = np.empty(self.a.shape)
-        best_of(self.a, self.b, FAMILIES[self.family], out)
-        return out
+        K = self.a.shape[1]
+        parameters = np.hstack([self.a, self.b])
+        # arms do not depend on contexts: rows are often equal
+        cases, which = np.unique(parameters, axis=0, return_inverse=True)
+        p = np.empty((len(cases), K))
+        for case, out in zip(cases, p, strict=True):
+            best(case[:K], case[K:], np.ones(K, np.bool_), FAMILIES[self.family], out)
+        return p[which.ravel()]
 
     def best_scaled(self, i: int, alpha: float) -> Array:
         a, b = self.a[i], self.b[i]

@@ -151,5 +151,5 @@ def test_a_first_round_compiles_what_it_needs(name, most, tmp_path):
     )  # fmt: skip
     names = json.loads(run.stdout)
     assert len(names) <= most
-    needless = ["conjugate", "penalised", "draws"] + ["best_arm"] * (name == "LinUCB")
+    needless = ["conjugate", "cross_validation", "draws"] + ["best_arm"] * (name == "LinUCB")
     assert not [n for n in names for room in needless if f"bayesbandit.kernels.{room}" in n]

@@ -86,10 +86,12 @@ class Counts(HalfLives):
         rows = x, arm, reward, np.ones(len(x)) if weight is None else weight
         if tick is not None and len(self.blocks) > 1:
             tick, _, arm, reward, weight = map(np.ascontiguousarray, (tick, *rows))
-            fading.learn_all(
-                self.blocks, self.rates, tick, arm, reward, weight, self.settings, MIN_SHARE,
-                self.log_weight,
-            )  # fmt: skip
+            scores = np.empty((len(self.blocks), len(tick)))
+            for arms, rate, score in zip(self.blocks, self.rates, scores, strict=True):
+                fading.learn_scored(
+                    arms, rate, tick, arm, reward, weight, self.settings, MIN_SHARE, score
+                )
+            self._weigh(list(scores))
             return
         if tick is not None:
             self.advance(tick.max(initial=-np.inf))

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from bayesbandit.kernels.prob_best.located import best_from
-from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
+from bayesbandit.kernels.prob_best.walk import best
 from bayesbandit.kernels.row_layout import (
     ANY,
     DRAWN,
@@ -83,14 +83,11 @@ def drawn_among_old(row, first, kind, out):
     """Fill out (m,) with the probabilities, under BETA or GAMMA, of the arms from the first on,
     among the old arms alone."""
     K = row.mean.size
-    shapes = np.empty((K, SHAPE))
     old = np.empty(K, np.bool_)
     every = np.empty(K)
     for k in range(K):
         old[k] = is_among(row, k, OLD)
-        if old[k]:
-            reshape(shapes[k], row.last[k], row.scale[k], kind)
-    best(shapes, old, kind, every)
+    best(row.last, row.scale, old, kind, every)
     for a in range(out.size):
         out[a] = every[first + a]
 
@@ -132,36 +129,14 @@ def put_chances(row, first, out):
 
 
 @njit(cache=True, error_model="numpy")
-def is_repeated(row, before):
-    """Return whether all arms of a row, its rule and minimum probability are those of the row
-    before. The number of a rule that draws is 1."""
-    for k in range(row.mean.size):
-        if row.mean[k] != before.mean[k] or row.scale[k] != before.scale[k]:
-            return False
-        if row.last[k] != before.last[k]:
-            return False
-    if row.log.min_probability != before.log.min_probability:
-        return False
-    return row.log.rule == before.log.rule
-
-
-@njit(cache=True, error_model="numpy")
 def put_many(rows, arm, D, K, out):
     """Put `put_chances` of rows (n, width) into out (n, m), from this arm on; arm < 0: the row's
     own, into out (n, 1)."""
     rows = unmanaged(rows)
     out = unmanaged(out)
-    every = np.empty(K)
     for i in range(rows.shape[0]):
         row = row_of(rows[i], D, K)
-        first = arm if arm >= 0 else int(row.log.arm)
-        if CONJUGATE and int(row.log.rule) in DRAWN:  # context-free: rows are often equal
-            if i == 0 or not is_repeated(row, row_of(rows[i - 1], D, K)):
-                put_chances(row, 0, every)
-            for a in range(out.shape[1]):
-                out[i, a] = every[first + a]
-        else:
-            put_chances(row, first, out[i])
+        put_chances(row, arm if arm >= 0 else int(row.log.arm), out[i])
 
 
 def ruled_out(kind: int) -> tuple[str, ...]:
@@ -200,9 +175,17 @@ def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
     for kind in kinds if len(rows) == 1 else np.unique(kinds):
         put = putting(int(kind))
         mine = kinds == kind
-        if mine.all():
+        if mine.all() and (len(rows) == 1 or kind not in DRAWN):
             put(rows, arm, D, K, out)
             return
-        part = np.empty((np.count_nonzero(mine), out.shape[1]))
-        put(rows[mine], arm, D, K, part)
-        out[mine] = part
+        part = rows[mine]
+        which = np.arange(len(part))
+        if kind in DRAWN:  # context-free: rows are often equal in all but the context
+            moments_and_rule = part[:, D : PROPENSITY - TAIL]
+            _, at, which = np.unique(
+                moments_and_rule, axis=0, return_index=True, return_inverse=True
+            )
+            part = part[at]
+        p = np.empty((len(part), out.shape[1]))
+        put(part, arm, D, K, p)
+        out[mine] = p[which.ravel()]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
-from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
+from bayesbandit.kernels.prob_best.walk import best
 from bayesbandit.kernels.row_layout import BETA, GAMMA
 from bayesbandit.predictions import Conjugate
 from tests.cases import few, in_gate
@@ -14,17 +14,10 @@ NAMES = {BETA: "beta", GAMMA: "gamma"}
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def shapes(a, b, family):
-    found = np.empty((len(a), SHAPE))
-    for k in range(len(a)):
-        reshape(found[k], float(a[k]), float(b[k]), family)
-    return found
-
-
 def probabilities(a, b, family, available=None):
     out = np.empty(len(a))
     which = np.ones(len(a), np.bool_) if available is None else available
-    best(shapes(a, b, family), which, family, out)
+    best(*(np.asarray(v, np.float64) for v in (a, b)), which, family, out)
     return out
 
 

@@ -1,17 +1,11 @@
-"""Arms that are a probability or a rate, whose rounds fade; and half-lives chosen by the rewards.
-
-Arms of several half-lives stand in one array (M, K, WIDTH), with rates ρ (M,): e^(−ρ age) is left
-of a round.
-"""
+"""Arms that are a probability or a rate, whose rounds fade: by a rate ρ, e^(−ρ age) is left of a
+round."""
 
 import math
-
-import numpy as np
 
 from bayesbandit.kernels.conjugate.arms import CLOCK, add, head_of, named, renew, weight_left
 from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.row_layout import GAMMA
-from bayesbandit.kernels.scoring import switch
 from bayesbandit.runtime.compiling import njit
 
 
@@ -55,27 +49,21 @@ def log_density(arm, reward, settings):
 
 
 @njit(cache=True)
-def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weight):
-    """Learn rows in order, into the copies of the arms for each half-life, and update the
-    half-lives' log probabilities (M,).
+def learn_scored(arms, rate, tick, arm, reward, weight, settings, gone, out):
+    """Learn rows (n,) in order, into the arms (K, WIDTH) of one half-life; fill out (n,) with the
+    log densities that they had before.
 
-    blocks (M, K, WIDTH) and rates (M,) as the module says; tick, arm, reward, weight (n,). A row
-    that has faded below the share `gone` is skipped.
+    A row that has faded below the share `gone` is skipped.
     """
-    M = blocks.shape[0]
-    now = blocks[:, :, CLOCK].max()
-    score = np.empty(M)
+    now = arms[:, CLOCK].max()
     for i in range(reward.size):
         now = max(now, tick[i])
-        for m in range(M):
-            one = blocks[m, arm[i]]
-            pass_time(one, now, rates[m], settings)
-            # the half-life is judged by what it foretold, before it learns the row
-            score[m] = log_density(one, reward[i], settings)
-            share = math.exp(rates[m] * (tick[i] - now))
-            if share >= gone:
-                add(one, reward[i], share * weight[i], settings)
-                renew(one, settings)
-        switch(log_weight, score)
-    for m in range(M):
-        advance(blocks[m], now, rates[m], settings)
+        one = arms[arm[i]]
+        pass_time(one, now, rate, settings)
+        # the half-life is judged by what it foretold, before it learns the row
+        out[i] = log_density(one, reward[i], settings)
+        share = math.exp(rate * (tick[i] - now))
+        if share >= gone:
+            add(one, reward[i], share * weight[i], settings)
+            renew(one, settings)
+    advance(arms, now, rate, settings)

@@ -21,16 +21,6 @@ SAME_SHAPE = 1e-12  # a/e within it of ±½ is ±½
 
 
 @kernel
-def height(s, a, q, e, S):
-    """Return g(s)."""
-    g = (a + q * s) * s
-    for k in range(e.size):
-        if S[k] != 0.0:
-            g += S[k] * math.exp(e[k] * s)
-    return g
-
-
-@kernel
 def proper(a, q, e, S, low, high):
     """Return whether the density has a finite integral, for S ≤ 0 and q ≤ 0."""
     up = high < math.inf or q < 0.0 or a < 0.0
@@ -57,10 +47,8 @@ def inverse_of_inverse_gaussian(m, shape, rng):
 
 
 @kernel
-def stretched_height(s, a, q, e, S, r, first, second):
+def height(s, a, q, e, S, r, first, second):
     """Return g(s) with S_k + 2 first_k c + second_k c² in place of S_k, for c = exp(r s) − 1."""
-    if r == 0.0:
-        return height(s, a, q, e, S)
     g = (a + q * s) * s
     c = math.expm1(r * s)
     for k in range(e.size):
@@ -72,25 +60,25 @@ def stretched_height(s, a, q, e, S, r, first, second):
 
 @kernel
 def slice_from(a, q, e, S, r, first, second, low, high, rng):
-    """Return the next point of a slice sampler of `stretched_height` that stands at 0."""
+    """Return the next point of a slice sampler of `height` that stands at 0."""
     # the height of the slice: log of a uniform share of the density at 0
-    level = stretched_height(0.0, a, q, e, S, r, first, second) - rng.standard_exponential()
+    level = height(0.0, a, q, e, S, r, first, second) - rng.standard_exponential()
     # an interval of width 1 at a random place about 0, widened until both ends are out of the slice
     left = -rng.random()
     right = left + 1.0
     for _ in range(MAX_STEPS):
-        if left <= low or not stretched_height(left, a, q, e, S, r, first, second) > level:
+        if left <= low or not height(left, a, q, e, S, r, first, second) > level:
             break
         left -= 1.0
     for _ in range(MAX_STEPS):
-        if right >= high or not stretched_height(right, a, q, e, S, r, first, second) > level:
+        if right >= high or not height(right, a, q, e, S, r, first, second) > level:
             break
         right += 1.0
     left, right = max(left, low), min(right, high)
     for _ in range(MAX_SHRINKS):
         # a point within; one that is out of the slice becomes the end on its side
         s = left + rng.random() * (right - left)
-        if stretched_height(s, a, q, e, S, r, first, second) > level:
+        if height(s, a, q, e, S, r, first, second) > level:
             return s
         if s < 0.0:
             left = s

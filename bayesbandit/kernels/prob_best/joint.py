@@ -23,7 +23,7 @@ from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 EDGE_CELLS = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
-POINT_BLOCK = 256  # points that are compared at a time
+POINT_BLOCK = 64  # points that are compared at a time
 MAX_NORMAL = 9.0  # of normals: no point is beyond, as its cells are
 
 
@@ -115,36 +115,12 @@ def put_theta(location, axes, noise, spread, theta):
 
 
 @njit(cache=True)
-def score_of(row, theta, s):
-    """Return x'θ of a row x (d,) and column s of theta (d, m), in the order of `put_wins`."""
-    total = 0.0
-    for i in range(row.size):
-        total += row[i] * theta[i, s]
-    return total
-
-
-@njit(cache=True)
 def put_means(x, location, out):
     """Put x'location of rows x (n, K, d) into out (n, K)."""
     x, location = unmanaged(x), unmanaged(location)
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
             out[i, k] = dot(x[i, k], location)
-
-
-@njit(cache=True)
-def put_lengths(x, unit, direction, part, length):
-    """Put the part of each row of x / unit (K, d) along a direction, and its length, into the
-    others (K,)."""
-    x, direction, row = unmanaged(x), unmanaged(direction), np.empty(direction.size)
-    scaled = unmanaged(row)
-    inverse = 1.0 / unit
-    for k in range(part.size):
-        for i in range(scaled.size):
-            scaled[i] = x[k, i] * inverse
-        part[k] = dot(scaled, direction)
-        length[k] = math.sqrt(dot(scaled, scaled))
-    keep_alive(row)
 
 
 @njit(cache=True)
@@ -179,45 +155,36 @@ def winner(scores, stream):
 
 
 @njit(cache=True)
-def split_tie(x, theta, s, best, out):
-    """Share point s among the arms whose score is the best."""
-    ties = 0.0
-    for a in range(x.shape[0]):
-        ties += score_of(x[a], theta, s) == best
-    for a in range(x.shape[0]):
-        if score_of(x[a], theta, s) == best:
-            out[a] += 1.0 / ties
-
-
-@njit(cache=True)
-def put_wins(x, theta, out):
-    """Put the number of points θ, of theta (d, S), under which each arm of rows x (A, d) is best
-    into out (A,); a tie is split evenly."""
+def wins(x, theta):
+    """Return the number of points θ, of theta (d, S), under which each arm of rows x (A, d) is
+    best, (A,); a tie is split evenly."""
     x, theta = unmanaged(x), unmanaged(theta)
-    memory = np.empty((4, POINT_BLOCK))
-    # of each point of a block: this arm's x'θ, the largest two so far, and whose the largest is
-    score, best = unmanaged(memory)[0], unmanaged(memory)[1]
-    second, winner = unmanaged(memory)[2], unmanaged(memory)[3]
-    out[:] = 0.0
+    A = x.shape[0]
+    out = np.zeros(A)
+    memory = np.empty((A, POINT_BLOCK)), np.empty(POINT_BLOCK), np.empty(POINT_BLOCK)
+    # of each point of a block: all x'θ, the largest, and how many arms have it
+    scores, best, ties = unmanaged(memory)
     for start in range(0, theta.shape[1], POINT_BLOCK):
         m = min(POINT_BLOCK, theta.shape[1] - start)
-        best[:], second[:] = -np.inf, -np.inf
-        for a in range(x.shape[0]):
-            part = score[:m]
-            part[:] = 0.0
+        best[:], ties[:] = -np.inf, 0.0
+        for a in range(A):
+            score = scores[a][:m]
+            score[:] = 0.0
             for i in range(x.shape[1]):
-                add_scaled(part, x[a, i], theta[i, start : start + m])
+                add_scaled(score, x[a, i], theta[i, start : start + m])
             for b in range(m):
-                # the second best tells whether the best was reached twice
-                second[b] = max(second[b], min(score[b], best[b]))
-                winner[b] = a if score[b] > best[b] else winner[b]
                 best[b] = max(best[b], score[b])
-        for b in range(m):
-            if second[b] < best[b]:
-                out[int(winner[b])] += 1.0
-            else:
-                split_tie(x, theta, start + b, best[b], out)
+        for a in range(A):
+            score = scores[a]
+            for b in range(m):
+                ties[b] += score[b] == best[b]
+        for a in range(A):
+            score = scores[a]
+            for b in range(m):
+                if score[b] == best[b]:
+                    out[a] += 1.0 / ties[b]
     keep_alive(memory)
+    return out
 
 
 @njit(cache=True)
@@ -247,7 +214,9 @@ def choose_jointly(
             put_noise(seeds[i], cells, s, normals, log_width, alpha[i], spread, noise)
             put_theta(location, axes, noise, spread, theta)
             for a in range(A):
-                scores[a] = score_of(x[i, a], theta, 0)
+                scores[a] = 0.0  # x'θ, in the order of `wins`
+                for j in range(d):
+                    scores[a] += x[i, a, j] * theta[j, 0]
             k = winner(scores, stream)
         record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[i], floor[i])
         i += 1

@@ -83,15 +83,13 @@ def located_fall(z, df):
 
 
 @njit(cache=True, error_model="numpy")
-def fall(shape, z, family):
-    """Return the log density at z less that at the mode, so that no digits cancel."""
-    if SAMPLED and family == LOCATED:
-        return located_fall((z - shape[MODE]) / shape[SD], shape[DF])
+def fall(shape, y, family):
+    """Return the log density of a beta or gamma number at y above the mode, less that at the mode,
+    so that no digits cancel."""
     if not CONJUGATE:
         return -np.inf
     a = shape[A]
     b = shape[B]
-    y = z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
     # Beta(a, b) at −z is Beta(b, a) at z: the smaller parameter comes first, whose tail is long
@@ -139,13 +137,11 @@ def reshape(shape, a, b, family):
     # where a normal of this sd has fallen by ENTRY_FALL; doubled until the arm has
     u = math.sqrt(2.0 * ENTRY_FALL) * shape[SD]
     u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
-    z = shape[MODE] + u
-    while fall(shape, z, family) > -ENTRY_FALL:
+    while fall(shape, u, family) > -ENTRY_FALL:
         u *= 2.0
-        z = shape[MODE] + u
-    while fall(shape, z, family) < -ENTRY_FALL - 0.1:  # Newton's method, from above: it is concave
-        z -= (fall(shape, z, family) + ENTRY_FALL) / slope(shape, z, family)
-    shape[BEGIN] = z
+    while fall(shape, u, family) < -ENTRY_FALL - 0.1:  # Newton's method, from above: it is concave
+        u -= (fall(shape, u, family) + ENTRY_FALL) / slope(shape, shape[MODE] + u, family)
+    shape[BEGIN] = shape[MODE] + u
 
 
 @njit(cache=True, error_model="numpy")
@@ -213,43 +209,18 @@ def length(shape, z, family, span):
 
 
 @njit(cache=True, error_model="numpy")
-def common(x, L, family, out):
-    """Fill in what all arms share on the nodes below x: log((1 + eᶻ)/(1 + eˣ)), or eᶻ/eˣ − 1; of x
-    > 0 the first plus x − z."""
-    if family == GAMMA or x <= 0.0:
-        p = 1.0 if family == GAMMA else math.exp(x) / (1.0 + math.exp(x))
-        for i in range(N_NODES):
-            down = math.expm1(-L * TAU[i])
-            out[i] = down if family == GAMMA else math.log1p(p * down)
-        return
-    e = math.exp(-x)
-    q = e / (1.0 + e)
-    for i in range(N_NODES):
-        y = L * TAU[i]
-        out[i] = math.log1p(q * math.expm1(y) if y < 30.0 else math.exp(y - x) / (1.0 + e))
-
-
-@njit(cache=True, error_model="numpy")
-def densities(shape, x, L, family, shared, f):
+def densities(shape, x, L, family, f):
     """Fill f (n,) with an arm's density on the nodes below x, times L."""
+    y = x - shape[MODE]
+    top = shape[HEIGHT] + math.log(L / shape[SD])
     if SAMPLED and family == LOCATED:
-        z = (x - shape[MODE]) / shape[SD]
+        z = y / shape[SD]
         step = L / shape[SD]
-        top = shape[HEIGHT] + math.log(step)
         for i in range(N_NODES):
             f[i] = math.exp(top + located_fall(z - step * TAU[i], shape[DF]))
-        return
-    if not CONJUGATE:
-        return
-    top = shape[HEIGHT] + fall(shape, x, family) + math.log(L / shape[SD])
-    if family == GAMMA:
-        linear = -shape[A] * L
-        factor = -shape[B] * math.exp(x)
-    else:
-        linear = shape[B] * L if x > 0.0 else -shape[A] * L
-        factor = -(shape[A] + shape[B])
-    for i in range(N_NODES):
-        f[i] = math.exp(top + linear * TAU[i] + factor * shared[i])
+    elif CONJUGATE:
+        for i in range(N_NODES):
+            f[i] = math.exp(top + fall(shape, y - L * TAU[i], family))
 
 
 @njit(cache=True, error_model="numpy")
@@ -257,9 +228,7 @@ def panel(x, L, shapes, inside, end, family, work, out):
     """Add ∫ f_a Π_{k≠a} F_k over [x − L, x] to out (K,), for the arms inside; end (K,): F_k at x,
     then at x − L. work (K + 1, 2, n) is scratch."""
     K = shapes.shape[0]
-    product, shared = work[K, 0], work[K, 1]
-    if CONJUGATE and family != LOCATED:
-        common(x, L, family, shared)
+    product = work[K, 0]
     for i in range(N_NODES):
         # Two passes give f_k Π_{j≠k} F_j for every k without a division: the first multiplies by
         # all F before k, the second by all behind.
@@ -269,7 +238,7 @@ def panel(x, L, shapes, inside, end, family, work, out):
             f = work[k, 0]
             F = work[k, 1]
             total = 0.0
-            densities(shapes[k], x, L, family, shared, f)
+            densities(shapes[k], x, L, family, f)
             for i in range(N_NODES):
                 F[i] = end[k]
                 total += WEIGHTS[i] * f[i]
@@ -336,7 +305,7 @@ def walk(shapes, available, family, bottom, out):
         for k in range(K):
             if inside[k]:
                 ended = family != LOCATED and x < shapes[k, MODE]
-                ended = ended and fall(shapes[k], x, family) < -ENTRY_FALL
+                ended = ended and fall(shapes[k], x - shapes[k, MODE], family) < -ENTRY_FALL
                 left = 0.0 if ended else left * end[k]
     keep_alive(scratch)
     return left
@@ -354,25 +323,12 @@ def normalise(out):
 
 
 @njit(cache=True, error_model="numpy")
-def best(shapes, available, family, out):
-    """Fill out (K,) with P(arm is best) among the `available`, of family BETA or GAMMA."""
+def best(a, b, available, family, out):
+    """Fill out (K,) with P(arm is best) among the `available`, of parameters a and b (K,) of the
+    family BETA or GAMMA."""
+    shapes = np.empty((a.size, SHAPE))
+    for k in range(a.size):
+        if available[k]:
+            reshape(shapes[k], a[k], b[k], family)
     walk(shapes, available, family, -np.inf, out)
     normalise(out)
-
-
-@njit(cache=True, error_model="numpy")
-def best_of(a, b, family, out):
-    """Fill out (n, K) with P(arm is best) for arms of these parameters (n, K); equal rows once."""
-    n, K = a.shape
-    shapes = np.empty((K, SHAPE))
-    every = np.ones(K, np.bool_)
-    for i in range(n):
-        repeated = i > 0
-        for k in range(K):
-            repeated = repeated and a[i, k] == a[i - 1, k] and b[i, k] == b[i - 1, k]
-        if repeated:
-            out[i] = out[i - 1]
-            continue
-        for k in range(K):
-            reshape(shapes[k], a[i, k], b[i, k], family)
-        best(shapes, every, family, out[i])
