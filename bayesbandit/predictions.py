@@ -17,7 +17,7 @@ from scipy.special import betaincinv, gammaincinv, log_ndtr, softmax
 
 from bayesbandit.checks import FLOAT64, Array, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint, points
+from bayesbandit.kernels.prob_best import by_draws, points
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import best
 from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, THOMPSON
@@ -233,9 +233,8 @@ class JointRows(Dependent):
 
     @cached_property
     def mean(self) -> Array:
-        out = np.empty(self.x.shape[:2])
-        joint.put_means(self.x, self.slopes, out)
-        return out + float(self.location[self.x.shape[2] :].sum()) if self.x.size else out
+        mean = np.einsum("nkd,d->nk", self.x, self.slopes)  # equal rows tie: see `product`
+        return mean + self.location[self.x.shape[2] :].sum()
 
     @cached_property
     def root(self) -> Array:
@@ -494,11 +493,9 @@ def standard_axes(P: int) -> tuple[Array, Array]:
 def product(a: Array, b: Array) -> Array:
     """Return the matrix product of a (n, D) and b (D, P), in which equal rows give equal bits.
 
-    So equal arms tie. A library's product does not promise this.
+    So equal arms tie. BLAS does not promise this; `einsum` sums each row's terms in one order.
     """
-    out = np.empty((len(a), b.shape[1]))
-    joint.product(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
-    return out
+    return np.einsum("nd,dp->np", np.ascontiguousarray(a), np.ascontiguousarray(b))
 
 
 def resolution(prediction: Prediction) -> float:

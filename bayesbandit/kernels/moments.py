@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bayesbandit.kernels.algebra.dense import add_scaled
 from bayesbandit.kernels.arm import arm_of, stride
 from bayesbandit.kernels.root import MAX_VARIANCE, mean_and_variance
 from bayesbandit.runtime.compiling import njit
@@ -43,39 +44,27 @@ def moments_of_block(numbers, zt, means, scales, work):
             # U'h = z − origin, as in `root.solve_half`
             h[i, b] = zt[i, b] - arm.origin[i]
     for k in range(0, blocks, 4):
-        u0 = arm.U[k * M : (k + 1) * M]
-        u1 = arm.U[(k + 1) * M : (k + 2) * M]
+        # a 4 × 4 triangle, then its four rows are subtracted from all that follow
+        for i in range(k + 1, k + 4):
+            for j in range(k, i):
+                add_scaled(h[i], -arm.U[j * M + i], h[j])
+        u0, u1 = arm.U[k * M : (k + 1) * M], arm.U[(k + 1) * M : (k + 2) * M]
         u2, u3 = arm.U[(k + 2) * M : (k + 3) * M], arm.U[(k + 3) * M : (k + 4) * M]
-        h0 = h[k]
-        h1 = h[k + 1]
-        h2 = h[k + 2]
-        h3 = h[k + 3]
-        for b in range(B):
-            h1[b] -= u0[k + 1] * h0[b]
-            h2[b] = (h2[b] - u0[k + 2] * h0[b]) - u1[k + 2] * h1[b]
-            h3[b] = ((h3[b] - u0[k + 3] * h0[b]) - u1[k + 3] * h1[b]) - u2[k + 3] * h2[b]
+        h0, h1, h2, h3 = h[k], h[k + 1], h[k + 2], h[k + 3]
         for j in range(k + 4, D):
             a0, a1, a2, a3, rest = u0[j], u1[j], u2[j], u3[j], h[j]
             for b in range(B):
                 rest[b] -= (a0 * h0[b] + a1 * h1[b]) + (a2 * h2[b] + a3 * h3[b])
     for k in range(blocks, D):
-        u0 = arm.U[k * M : (k + 1) * M]
-        h0 = h[k]
         for j in range(k + 1, D):
-            a0, rest = u0[j], h[j]
-            for b in range(B):
-                rest[b] -= a0 * h0[b]
+            add_scaled(h[j], -arm.U[k * M + j], h[k])
     m[:], v[:] = 0.0, 0.0
     # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, in the four running sums of the one-context form
     for k in range(D):
         lane = k % 4 if k < blocks else 0
-        mean = m[lane]
-        variance = v[lane]
-        now = h[k]
-        t = arm.t[k]
-        d = arm.d[k]
+        now, variance, d = h[k], v[lane], arm.d[k]
+        add_scaled(m[lane], arm.t[k], now)
         for b in range(B):
-            mean[b] += now[b] * t
             variance[b] += now[b] * now[b] / d
     sigma2, shift = arm.head.sigma2, arm.head.shift
     for b in range(B):

@@ -9,10 +9,10 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.arm import columns_of, head_of, is_moving
-from bayesbandit.kernels.fading import advance, pass_time
+from bayesbandit.kernels.fading import advance
 from bayesbandit.kernels.glm.families import beyond, log_normal_cdf
 from bayesbandit.kernels.glm.newton import MIN_CURVATURE
-from bayesbandit.kernels.linear import pool_noise, scratch
+from bayesbandit.kernels.linear import scratch
 from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.rounds import learn
 from bayesbandit.runtime.compiling import njit
@@ -40,24 +40,16 @@ def log_density(arm, z, r, D, work):
 
 
 @njit(cache=True)
-def learn_one(arms, settings, tick, z, k, r, w, work):
-    """Learn a row z (D,) of arm k, and return the log density that its reward had before."""
-    if is_moving(settings):
-        for j in range(arms.shape[0]):
-            pass_time(arms[j], tick, settings, work)
-        pool_noise(arms, settings)
-    score = log_density(arms[k], z, r, z.size, work)
-    learn(arms, settings, tick, z, k, r, w, work)
-    return score
-
-
-@njit(cache=True)
 def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
     """Learn rows z (n, D), arm numbers, rewards, weights and ticks (n,), one after the other; fill
     out (n,) with their log densities."""
     work = np.empty(scratch(settings))
     for i in range(reward.size):
-        out[i] = learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], work)
+        k = arm[i]
+        if is_moving(settings):
+            advance(arms, tick[i], settings)
+        out[i] = log_density(arms[k], z[i], reward[i], z[i].size, work)
+        learn(arms, settings, tick[i], z[i], k, reward[i], weight[i], work)
 
 
 @njit(cache=True)
@@ -73,7 +65,7 @@ def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
         mean, scale = moments(own[0], z[i], D, work)
         out[i, 0] = reward[i] - mean
         out[i, 1] = head_of(own[0]).sigma2 + scale * scale
-        learn_one(own, settings, tick[i], z[i], 0, reward[i], weight[i], work)
+        learn(own, settings, tick[i], z[i], 0, reward[i], weight[i], work)
 
 
 @njit(cache=True)
@@ -103,7 +95,7 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
         slope = more - t
         w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), MIN_CURVATURE)
         y = mean + up * slope / sd * (1.0 / w + s2)
-        learn_one(own, settings, tick[i], z[i], 0, y, w, work)
+        learn(own, settings, tick[i], z[i], 0, y, w, work)
 
 
 @njit(cache=True)

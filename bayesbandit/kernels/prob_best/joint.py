@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import add_scaled, dot
+from bayesbandit.kernels.algebra.dense import add_scaled
 from bayesbandit.kernels.conjugate.families import seeded, uniform
 from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
@@ -112,25 +112,6 @@ def put_theta(location, axes, noise, spread, theta):
         for s in range(spread.size):
             # θ_i = location_i + α width_s Σ_j axes_ji ε_js
             coordinate[s] = location[i] + spread[s] * coordinate[s]
-
-
-@njit(cache=True)
-def put_means(x, location, out):
-    """Put x'location of rows x (n, K, d) into out (n, K)."""
-    x, location = unmanaged(x), unmanaged(location)
-    for i in range(out.shape[0]):
-        for k in range(out.shape[1]):
-            out[i, k] = dot(x[i, k], location)
-
-
-@njit(cache=True)
-def product(a, b, out):
-    """Fill out (n, P) with a (n, D) times b (D, P), each row by the same operations."""
-    for i in range(a.shape[0]):
-        out[i] = 0.0
-        for j in range(a.shape[1]):
-            for p in range(b.shape[1]):
-                out[i, p] += a[i, j] * b[j, p]
 
 
 @njit(cache=True)

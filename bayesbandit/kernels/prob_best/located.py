@@ -97,24 +97,20 @@ def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
     K = mean.size
     floor = -np.inf
     for k in range(K):
-        alive[k] = mean[k] > -np.inf
-    for _ in range(K):  # each round drops its origin, or is the last
-        origin = 0
-        narrowest = np.inf
-        floor = -np.inf
-        for k in range(K):
-            if alive[k] and extent[k] < narrowest:
-                origin = k
-                narrowest = extent[k]
-        for k in range(K):
-            # differences, so that means of 1e9 that differ by little keep their digits
-            shift[k] = mean[k] - mean[origin]
-            if alive[k]:
-                floor = max(floor, shift[k] - extent[k])
-        for k in range(K):
-            alive[k] = alive[k] and shift[k] + extent[k] >= floor
-        if alive[origin]:
-            break
+        floor = max(floor, mean[k] - extent[k])
+    origin = 0
+    narrowest = np.inf
+    for k in range(K):
+        alive[k] = mean[k] > -np.inf and mean[k] + extent[k] >= floor
+        if alive[k] and extent[k] < narrowest:
+            origin = k
+            narrowest = extent[k]
+    floor = -np.inf
+    for k in range(K):
+        # differences, so that means of 1e9 that differ by little keep their digits
+        shift[k] = mean[k] - mean[origin]
+        if alive[k]:
+            floor = max(floor, shift[k] - extent[k])
     return floor
 
 
