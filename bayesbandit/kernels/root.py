@@ -9,7 +9,7 @@ without square roots (Gentleman 1973, Journal of the Institute of Mathematics an
 Rows of U are taken four at a time, so that x or h is read and written once for all four.
 """
 
-from bayesbandit.kernels.algebra.dense import LOST_PIVOT, dot
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT, add_scaled, dot
 from bayesbandit.kernels.algebra.dots import four_dots
 from bayesbandit.kernels.arm import stride
 from bayesbandit.runtime.compiling import njit
@@ -147,10 +147,7 @@ def factor(arm, rr):
             if is_lost:
                 row[k] = 0.0
             u = row[k]
-            below = U[k * M : (k + 1) * M]
-            c = u / d[j]
-            for i in range(k, D):
-                below[i] -= c * row[i]
+            add_scaled(U[k * M + k : k * M + D], -(u / d[j]), row[k:])
             t[k] -= u * t[j]
         for k in range(j + 1, D):
             row[k] /= d[j]
@@ -185,9 +182,7 @@ def solve_half(arm, z, h):
         for j in range(rest.size):
             rest[j] -= (u0[j] * h0 + u1[j] * h1) + (u2[j] * h2 + u3[j] * h3)
     for k in range(blocks, D):
-        u0 = arm.U[k * M : (k + 1) * M]
-        for j in range(k + 1, D):
-            h[j] -= u0[j] * h[k]
+        add_scaled(h[k + 1 : D], -h[k], arm.U[k * M + k + 1 : (k + 1) * M])
 
 
 @kernel
@@ -196,26 +191,20 @@ def mean_and_variance(arm, z, h):
     solve_half(arm, z, h)
     d, t, D = arm.d, arm.t, z.size
     blocks = D - D % 4
-    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
-    # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, (3), in four running sums, which vectorise
+    # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, (3), in four running sums each, which vectorise
     for k in range(0, blocks, 4):
         h0 = h[k]
         h1 = h[k + 1]
         h2 = h[k + 2]
         h3 = h[k + 3]
-        m0 += h0 * t[k]
-        m1 += h1 * t[k + 1]
-        m2 += h2 * t[k + 2]
-        m3 += h3 * t[k + 3]
         v0 += h0 * h0 / d[k]
         v1 += h1 * h1 / d[k + 1]
         v2 += h2 * h2 / d[k + 2]
         v3 += h3 * h3 / d[k + 3]
     for k in range(blocks, D):
-        m0 += h[k] * t[k]
         v0 += h[k] * h[k] / d[k]
-    return (m0 + m1) + (m2 + m3), (v0 + v1) + (v2 + v3)
+    return dot(t, h), (v0 + v1) + (v2 + v3)
 
 
 @kernel
@@ -278,10 +267,6 @@ def walk(arm, step, S):
         d[j] = 1.0 / gamma
         for i in range(j):
             c = v[i] / gamma
-            above = S[i * M : i * M + i + 1]
-            ui = U[i * M + j : (i + 1) * M]
-            for k in range(i + 1):
-                above[k] -= c * v[k]
-            for k in range(ui.size):
-                ui[k] -= c * uj[k]
+            add_scaled(S[i * M : i * M + i + 1], -c, v)
+            add_scaled(U[i * M + j : (i + 1) * M], -c, uj)
             t[i] -= c * t[j]

@@ -11,7 +11,7 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 
 import math
 
-from bayesbandit.kernels.algebra.dense import LOST_PIVOT, dot
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT, add_scaled, dot
 from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, subtract_tile
 from bayesbandit.runtime.compiling import njit
 
@@ -38,10 +38,7 @@ def finish_rows(W, k, floor):
     for r in range(k, k + TILE_ROWS):
         row = W[r, start:]
         for q in range(k, r):
-            c = W[q, r]
-            above = W[q, start:]
-            for i in range(row.size):
-                row[i] -= c * above[i]
+            add_scaled(row, -W[q, r], W[q, start:])
         # a lost pivot: its row becomes 0, and its direction keeps a tiny precision
         lifted = max(floor[r], 1e-300)
         pivot = math.sqrt(max(W[r, r], lifted))

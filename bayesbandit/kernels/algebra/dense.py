@@ -50,7 +50,4 @@ def copy_rows(A, B):
 def add_outer(A, M, scale, z):
     """Add scale · z z' to A, stored row after row of length M, as far as z goes."""
     for i in range(A.size // M):
-        c = scale * z[i]
-        row = A[i * M : (i + 1) * M]
-        for j in range(z.size):
-            row[j] += c * z[j]
+        add_scaled(A[i * M : i * M + z.size], scale * z[i], z)
