@@ -194,15 +194,11 @@ def arm_type(D: int, width: int) -> np.dtype:
     What fills a part up to whole cache lines has a name, too.
     """
     M = interpreted(stride)(D)
-    core = interpreted(core_width)(D)
-    parts: list[tuple[str, Any, int]] = [(name, "f8", i) for i, name in enumerate(HEAD_FIELDS)]
-    for i, name in enumerate(("origin", "d", "t")):
-        start = HEAD_WIDTH + i * M
-        parts += [(name, (float, D), start), (f"fill of {name}", (float, M - D), start + D)]
-    parts += [("U", (float, (D, M)), HEAD_WIDTH + 3 * M), ("kept", (float, width - core), core)]
-    names, formats, places = zip(*parts, strict=True)
-    offsets = [8 * place for place in places]
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * width})
+    parts: list[tuple[str, type, tuple[int, ...]]] = [(name, float, ()) for name in HEAD_FIELDS]
+    for name in ("origin", "d", "t"):
+        parts += [(name, float, (D,)), (f"fill of {name}", float, (M - D,))]
+    kept = width - interpreted(core_width)(D)
+    return np.dtype([*parts, ("U", float, (D, M)), ("kept", float, (kept,))])
 
 
 def view(numbers: np.ndarray, D: int) -> Arm:

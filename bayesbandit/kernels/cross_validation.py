@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import dot
+from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
 from bayesbandit.kernels.arm import GRID, arm_of, core_width, named, stride, sums_of
 from bayesbandit.kernels.root import coefficients, factor
 from bayesbandit.runtime.compiling import njit
@@ -24,8 +24,7 @@ def put_system(arm, settings, without, lam, out):
     penalised = int(setting.penalised)
     w_bar = arm.head.w_bar
     sums = sums_of(arm, int(setting.folds))
-    for i in range(sums.G.size):
-        out.U[i] = sums.G[i]
+    copy_into(out.U, sums.G)
     for i in range(D):
         row = out.U[i * M : (i + 1) * M]
         out.t[i] = sums.b[i]
@@ -33,8 +32,7 @@ def put_system(arm, settings, without, lam, out):
             # the others' statistics are the totals less the fold's own
             fold = sums.folds[without]
             out.t[i] -= fold[2 + i]
-            for j in range(i, D):
-                row[j] -= fold[2 + D + i * D + j]
+            add_scaled(row[i:D], -1.0, fold[2 + D + i * D + i :])
         out.t[i] /= w_bar
         for j in range(D):
             row[j] = row[j] / w_bar if j >= i else 0.0

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.arm import columns_of
 from bayesbandit.kernels.propensities import put_chances
 from bayesbandit.kernels.rounds import describe, put
@@ -35,21 +36,13 @@ def share(x, logits, a):
     total = 0.0
     for k in range(logits.shape[0]):
         # less the largest logit: no exponential overflows
-        largest = max(largest, _logit(x, logits[k]))
+        largest = max(largest, dot(x, logits[k]) + logits[k, -1])
     for k in range(logits.shape[0]):
-        odds = np.exp(_logit(x, logits[k]) - largest)
+        odds = np.exp(dot(x, logits[k]) + logits[k, -1] - largest)
         total += odds
         if k == a:
             mine = odds
     return mine / total
-
-
-@njit(cache=True)
-def _logit(x, coef):
-    total = coef[-1]
-    for i in range(coef.size - 1):
-        total += x[i] * coef[i]
-    return total
 
 
 @njit(cache=True)
