@@ -352,10 +352,10 @@ class Bandit:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
         Regressions that forget bet against one that does not: on whether a reward is the usual one,
-        as 0 is, and on how large the others are. If nothing changes and these regressions are
-        right, what they win ever reaches 1/level with probability `level` at most, however often
-        you look. It does not depend on the bandit's model. Arms with features have one regression
-        together. Rounds come in the order of `history`.
+        as 0 is, and if not, whether it is above their median. If nothing changes and these
+        regressions are right, what they win ever reaches 1/level with probability `level` at most,
+        however often you look. It does not depend on the bandit's model. Arms with features have
+        one regression together. Rounds come in the order of `history`.
         """
         evidence = EProcess()
         evidence.follow(self.history)

@@ -53,22 +53,6 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 
 @njit(cache=True)
-def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
-    """Learn rows as `learn_scored`; fill out (n, 2) with each reward's error before it was learned,
-    and the variance that was foretold. σ² is known: no arm depends on others."""
-    D = columns_of(settings)
-    work = np.empty(scratch(settings))
-    for i in range(reward.size):
-        own = arms[arm[i] : arm[i] + 1]
-        if is_moving(settings):
-            advance(own, tick[i], settings)
-        mean, scale = moments(own[0], z[i], D, work)
-        out[i, 0] = reward[i] - mean
-        out[i, 1] = head_of(own[0]).sigma2 + scale * scale
-        learn(own, settings, tick[i], z[i], 0, reward[i], weight[i], work)
-
-
-@njit(cache=True)
 def learn_chances(arms, settings, tick, z, arm, happened, out):
     """Learn rows z (n, D) of a probit regression, arm numbers, and 1 or 0 (n,), whether it
     happened, one after the other; fill out (n,) with the log probability of each before. σ² is 1.

@@ -8,13 +8,11 @@ from scipy import stats
 from scipy.special import log_ndtr, logsumexp
 
 import bayesbandit as bb
-from bayesbandit.beliefs import drift_test
 from bayesbandit.beliefs.drift_test import (
     CONSTANT_SD,
     PRIOR_OF_CHANGE,
     ROUNDS_OF_SCALES,
-    Amounts,
-    Chances,
+    Bettors,
     EProcess,
 )
 from bayesbandit.beliefs.half_lives import prior
@@ -39,7 +37,8 @@ def played(seed, T=300, binary=False, flip=None, **settings):
 
 
 def test_it_is_the_wealth_of_a_mixture_of_half_lives():
-    """Which bet on whether rewards are 0, and on the others. The first rounds tell units alone."""
+    """Which bet on whether rewards are 0, and on whether the others are above their median; those
+    of the first rounds tell units alone."""
     history = played(1, 120).history
     reward = history.reward * (np.arange(120) % 3 > 0)
     found, log_e = EProcess(), np.zeros(120)
@@ -49,12 +48,11 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
     first = history.x[:ROUNDS_OF_SCALES]
     z = (history.x - first.mean(axis=0)) / first.std(axis=0)
     there = reward != 0.0
-    amount = np.where(
-        there, reward - reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]].mean(), np.nan
-    )
-    for part in (Chances(HALF_LIVES), Amounts(HALF_LIVES)):
+    middle = np.median(reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]])
+    above = np.where(there & (reward != middle), 1.0 * (reward > middle), np.nan)
+    for happened in (1.0 * there, above):
         weight, log = np.array([1 - PRIOR_OF_CHANGE, *[PRIOR_OF_CHANGE / 3] * 3]), 0.0
-        for t, p in enumerate(np.exp(part.scores(z, history.arm, amount))):
+        for t, p in enumerate(np.exp(Bettors(HALF_LIVES).scores(z, history.arm, happened))):
             if t >= ROUNDS_OF_SCALES and not np.isnan(p).any():
                 log += np.log(weight @ p / p[0])
                 weight = (1 - P_SWITCH) * weight * p / (weight @ p) + P_SWITCH * prior(len(p))
@@ -73,9 +71,7 @@ def test_chances_are_those_of_a_probit_regression():
         happened = rng.random(300) < share
         k = happened.sum()
         exact = logsumexp(prior + k * log_ndtr(theta) + (300 - k) * log_ndtr(-theta))
-        found = Chances((None,)).scores(
-            np.empty((300, 0)), np.zeros(300), np.where(happened, 1.0, np.nan)
-        )
+        found = Bettors((None,)).scores(np.empty((300, 0)), np.zeros(300), 1.0 * happened)
         assert found.sum() == pytest.approx(exact, abs=0.5)
 
 
@@ -89,8 +85,8 @@ def test_it_has_no_units_and_no_zero(binary):
     one.add(x, arm, reward)
     other.add([1e6, 1e-3, 1.0] * x + [1e5, 0.0, 7.0], arm, 5000.0 - 30.0 * reward)
     np.testing.assert_allclose(one.log_e, other.log_e, atol=1e-6)
-    equal = Amounts(HALF_LIVES).scores(x, arm, np.zeros(300))
-    assert np.isnan(equal).all()
+    unasked = Bettors(HALF_LIVES).scores(x, arm, np.full(300, np.nan))
+    assert np.isnan(unasked).all()
 
 
 def test_rewards_that_become_0_are_a_change():
@@ -148,31 +144,6 @@ def test_what_stands_still_does_not_alarm(kind):
         evidence.add(*unchanging(rng, 400, kind))
         alarms += evidence.test(0.05).alarm
     assert alarms <= 0.02 * 100
-
-
-def test_amounts_bet_on_differences_of_means(monkeypatch):
-    """Each mean by its own weighted least squares, and the width by what does not forget."""
-    monkeypatch.setattr(drift_test, "COEFFICIENT_SDS", (0.7,))
-    x, arm, reward = unchanging(np.random.default_rng(5), 50, "normal")
-    z, lives = np.column_stack([0.7 * x, np.full(50, CONSTANT_SD)]), (None, 30.0, 8.0)
-    found = Amounts(lives).scores(x, arm, reward)
-    error, width = np.empty((50, 3)), np.empty(50)
-    for t in range(50):
-        mine = np.flatnonzero(arm[:t] == arm[t])
-        for m, half_life in enumerate(lives):
-            w = 0.5 ** ((t - mine) / (half_life or np.inf))
-            B = (z[mine].T * w) @ z[mine] + np.eye(D + 1)
-            error[t, m] = reward[t] - z[t] @ np.linalg.solve(B, z[mine].T @ (w * reward[mine]))
-            if half_life is None:
-                width[t] = 1.0 + z[t] @ np.linalg.solve(B, z[t])
-    for t in range(50):
-        sure = width[:t] <= 2.0
-        if sure.sum() < 10:
-            assert np.isnan(found[t]).all()
-            continue
-        noise = np.mean((error[:t, 0] ** 2 / width[:t])[sure])
-        bet = (error[t, 0] - error[t]) / (width[t] * noise) * error[t, 0]
-        np.testing.assert_allclose(found[t], bet - bet**2 / 2, atol=1e-9)
 
 
 def test_bad_levels_and_bandits_without_rounds():
