@@ -103,12 +103,8 @@ def is_constant(policy: Policy) -> bool:
 
     They are for policies of this module, if none of the settings is a function.
     """
-    return type(policy).__module__ == __name__ and not changes(policy)
-
-
-def changes(policy: Policy) -> bool:
-    """Return whether a setting of a policy of this module is a function of the round."""
-    return type(policy).__module__ == __name__ and any(map(callable, vars(policy).values()))
+    is_ours = type(policy).__module__ == __name__
+    return is_ours and not any(map(callable, vars(policy).values()))
 
 
 def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> Array:

@@ -39,7 +39,7 @@ from bayesbandit.beliefs.base import (
     kernel_of,
     needed,
 )
-from bayesbandit.beliefs.drift_test import DriftTest, EProcess
+from bayesbandit.beliefs.drift_test import DriftTest, e_process
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Array, Contexts, Name
 from bayesbandit.forms import State
 from bayesbandit.history import History, Layout
@@ -352,14 +352,14 @@ class Bandit:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
         Regressions that forget bet against one that does not: on whether a reward is the usual one,
-        as 0 is, and if not, whether it is above their median. If nothing changes and these
+        as 0 is, and if not, whether it is above some level. If nothing changes and these
         regressions are right, what they win ever reaches 1/level with probability `level` at most,
         however often you look. It does not depend on the bandit's model. Arms with features have
         one regression together. Rounds come in the order of `history`.
         """
-        evidence = EProcess()
-        evidence.follow(self.history)
-        return evidence.test(level)
+        history = self.history.fork()
+        arm = np.zeros(len(history)) if self.of_arms else history.arm
+        return e_process(history.x, arm, history.reward, level)
 
     surprise = drift_test  # its old name
 

@@ -1,10 +1,9 @@
 """An e-process that tests whether rewards have changed over time, given contexts.
 
-Probit regressions (`Bettors`) foretell of each reward whether it is the usual one, as 0 is, and if
-not, whether it is above a level in the middle of the others. If rewards are linear with normal
-errors, this follows a probit regression, too. So rewards may be 0 or 1, and ones may be rare, or
-amounts that are mostly 0. In both parts regressions that forget bet against one that does not: the
-wealth of each part, and their product, is an e-process.
+Probit regressions foretell of each reward whether it is the usual one, as 0 is, and if not, whether
+it is above a level; so they do if rewards are linear with normal errors. Rewards may be 0 or 1, and
+ones may be rare, or amounts that are mostly 0. Regressions that forget bet against one that does
+not, and their wealth is an e-process: by what is usual, times the mean over several levels.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from scipy.special import logsumexp
 from bayesbandit import checks
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import HALF_LIVES
-from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms
-from bayesbandit.checks import Array, name_array
-from bayesbandit.history import History
+from bayesbandit.beliefs.ridge_arms import new_arms
+from bayesbandit.checks import Array
 from bayesbandit.kernels import scoring
 
 PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
 COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
 CONSTANT_SD = 1.0
+ROUNDS_AT_ONCE = 10_000
+LEVELS = (0.1, 0.5, 0.9)  # quantiles of the unusual rewards
 ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the usual reward, and are no evidence
 
 
@@ -65,161 +65,83 @@ class DriftTest:
         return f"DriftTest({verdict}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
-class Bettors:
-    """Probit regressions of each arm that bet against the first half-life, which is the hypothesis.
+def e_process(x: Array, arm: Array, reward: Array, level: float) -> DriftTest:
+    """Return what rounds x (n, d), arms and rewards (n,) say, in their order.
 
-    The chance of what they bet on is Φ(θ₀ + x'θ). Each half-life has several priors: the constant
-    is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I). s is one of `COEFFICIENT_SDS`, each as probable as
-    the others at first: a prior too wide would let what forgets, and so returns to 0, win where θ
-    is about 0.
-
-    n: rounds so far, which come in parts, in their order. number: the arms' numbers, by name.
-    log_s (M, S): the log probabilities of the s, by each half-life. log_weight (M,): those of the
-    half-lives. log: the logarithm of the wealth of their mixture after the last round.
-    """
-
-    def __init__(self, half_lives: Sequence[float | None]) -> None:
-        model = Ridge(1.0, variance=1.0, intercept=False)
-        self.models = [
-            replace(model, half_life=half_life) for half_life in half_lives for _ in COEFFICIENT_SDS
-        ]
-        self.beliefs: list[RidgeArms] = []
-        self.number: dict[object, int] = {}
-        self.n = 0
-        self.sds = COEFFICIENT_SDS * len(half_lives)
-        M, S = len(half_lives), len(COEFFICIENT_SDS)
-        self.log_s = np.full((M, S), -np.log(S))
-        weight = np.full(M, PRIOR_OF_CHANGE / max(1, M - 1))
-        weight[0] = 1.0 - PRIOR_OF_CHANGE
-        self.log_weight, self.log = np.log(weight), 0.0
-
-    def wealth(self, x: Array, arm: Array, happened: Array) -> Array:
-        """Learn rounds x (n, d), arms (n,), and 1 or 0 (n,), whether it happened; NaN: no bet.
-
-        Return the logarithm of the wealth (n,) after each.
-        """
-        log = np.empty(len(x))
-        scoring.evidence(self.scores(x, arm, happened), self.log_weight, log)
-        log += self.log
-        self.log = float(log[-1]) if len(log) else self.log
-        return log
-
-    def scores(self, x: Array, arm: Array, happened: Array) -> Array:
-        """Learn rounds as `wealth`. Return the log probability (n, M) of what happened by each
-        half-life, before it was learned; NaN where there is no bet."""
-        ticks = self.n + np.arange(1.0, len(x) + 1.0)
-        self.n += len(x)
-        numbers = [self.number.setdefault(k, len(self.number)) for k in arm.tolist()]
-        played = np.array(numbers, np.int64)
-        if not self.beliefs:
-            rules = [model.settings(x.shape[1] + 1, normalize=False) for model in self.models]
-            self.beliefs = [RidgeArms(new_arms(0, rule), rule) for rule in rules]
-        asked = ~np.isnan(happened)
-        rows = played[asked], happened[asked]
-        x, ticks = x[asked], ticks[asked]
-        learned = np.empty((len(self.beliefs), len(x)))
-        for belief, s, out in zip(self.beliefs, self.sds, learned, strict=True):
-            while len(belief.arms) < len(self.number):
-                belief.add_arm()
-            design = np.column_stack([s * x, np.full(len(x), CONSTANT_SD)])
-            scoring.learn_chances(belief.arms, belief.settings, ticks, design, *rows, out)
-        scores = np.full((len(asked), len(self.log_s)), np.nan)
-        scores[asked] = self._weigh(learned.T.reshape(-1, *self.log_s.shape))
-        return scores
-
-    def _weigh(self, scores: Array) -> Array:
-        """Update the probabilities of the s by the log probabilities (n, M, S) of what happened;
-        return how probable all s together make it (n, M)."""
-        sums = np.cumsum([self.log_s, *scores], axis=0)
-        total = logsumexp(sums, axis=2)  # (1 + n, M)
-        self.log_s = sums[-1] - total[-1][:, None]
-        return np.diff(total, axis=0)
-
-
-class EProcess:
-    """An e-process over rounds that come in parts, in their order.
-
-    log_e (n,): the logarithm of the e-process after each reward. half_lives: the first one is the
-    hypothesis that is tested; the others are the alternatives.
-    n: rewards so far.
+    level: of the alarm, in (0, 1). The first of `HALF_LIVES` is the hypothesis that is tested; the
+    others are the alternatives.
 
     The first rounds are no evidence. They tell the mean and the standard deviation of each feature,
     by which it is centred and scaled, the usual reward, which is the most frequent one, or 0 if all
-    differ, and the median of the others.
+    differ, and levels of the others, at their quantiles.
     """
+    checks.number(level, "level", above=0, below=1)
+    m = ROUNDS_OF_SCALES
+    if len(x) < m:
+        return DriftTest(np.zeros(len(x)), level, HALF_LIVES[0])
+    from_first = x[:m] - x[0]  # a constant is exactly 0
+    sd = from_first.std(axis=0)
+    z = (x - (x[0] + from_first.mean(axis=0))) / np.where(sd > 0.0, sd, 1.0)
+    values, counts = np.unique(reward[:m], return_counts=True)
+    usual = values[counts.argmax()] if counts.max() > 1 else 0.0
+    unusual = reward != usual
+    others = reward[:m][unusual[:m]]
+    at = np.quantile(others if len(others) else usual, LEVELS)[:, None]
+    # a reward at a level is on neither side
+    above = np.where(unusual & (reward != at), reward > at, np.nan)
+    parts = [wealth(z, arm, happened) for happened in (unusual.astype(float), *above)]
+    logs = np.array([log for log, _ in parts])
+    _, half_life = max(parts, key=lambda part: part[0][-1])
+    # a mean of e-processes is one
+    log_e = logs[0] + logsumexp(logs[1:], axis=0) - np.log(len(LEVELS))
+    return DriftTest(log_e, level, half_life)
 
-    def __init__(self, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
-        self.half_lives = tuple(half_lives)
-        self.parts = Bettors(half_lives), Bettors(half_lives)
-        self.log_e = np.empty(0)
-        self.n = 0
-        self.early: list[tuple[Array, Array, Array]] = []
-        self.centre, self.unit = np.empty(0), np.empty(0)  # of features
-        self.usual = 0.0  # the most frequent reward
-        self.middle = 0.0  # of the others
-        self.followed = 0  # rounds of a history
 
-    def add(self, x: Array, arm: Array, reward: Array) -> None:
-        """Learn rounds x (n, d), arms and rewards (n,)."""
-        if self.n >= ROUNDS_OF_SCALES:
-            z, happened = self._questions(x, reward)
-            bets = zip(self.parts, happened, strict=True)
-            self._note(np.sum([part.wealth(z, arm, told) for part, told in bets], axis=0))
-            return
-        self.early.append((x, arm, reward))
-        x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
-        self._note(np.zeros(min(len(x), ROUNDS_OF_SCALES) - self.n))
-        if len(x) >= ROUNDS_OF_SCALES:
-            m = ROUNDS_OF_SCALES
-            self.early = []
-            self._begin(x[:m], reward[:m])
-            z, happened = self._questions(x[:m], reward[:m])
-            for part, told in zip(self.parts, happened, strict=True):
-                part.scores(z, arm[:m], told)
-            self.add(x[m:], arm[m:], reward[m:])
+def wealth(x: Array, arm: Array, happened: Array) -> tuple[Array, float | None]:
+    """Return the logarithm of the wealth (n,) of half-lives that bet against the first one on what
+    happened, and the most probable half-life. Arguments are as of `scores`.
+    """
+    weight = np.full(len(HALF_LIVES), PRIOR_OF_CHANGE / (len(HALF_LIVES) - 1))
+    weight[0] = 1.0 - PRIOR_OF_CHANGE
+    log_weight = np.log(weight)
+    log = np.zeros(len(x))
+    m = ROUNDS_OF_SCALES
+    scoring.evidence(scores(x, arm, happened, HALF_LIVES)[m:], log_weight, log[m:])
+    return log, HALF_LIVES[log_weight.argmax()]
 
-    def _note(self, log_e: Array) -> None:
-        """Keep the values of the e-process after the next rewards."""
-        self.n += len(log_e)
-        self.log_e = np.append(self.log_e, log_e)
 
-    def _begin(self, x: Array, reward: Array) -> None:
-        """Learn the centres and sizes of features x (n, d) and of rewards (n,)."""
-        from_first = x - x[0]  # a constant is exactly 0
-        sd = from_first.std(axis=0)
-        self.centre, self.unit = x[0] + from_first.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
-        values, counts = np.unique(reward, return_counts=True)
-        self.usual = float(values[counts.argmax()]) if counts.max() > 1 else 0.0
-        others = reward[reward != self.usual]
-        self.middle = float(np.median(others)) if len(others) else self.usual
+def scores(x: Array, arm: Array, happened: Array, half_lives: Sequence[float | None]) -> Array:
+    """Return the log probability (n, M) of what happened in each round by each half-life, before it
+    was learned, by probit regressions of each arm: Φ(θ₀ + x'θ).
 
-    def _questions(self, x: Array, reward: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Return scaled features (n, d), and what the parts bet on: 1 or 0 (n,), NaN for no bet.
+    x (n, d), arm (n,): any names. happened (n,): 1 or 0; NaN where there is no bet.
 
-        These are whether a reward is not the usual one, and if so, whether it is above the middle;
-        one in the middle is on neither side.
-        """
-        unusual = reward != self.usual
-        above = np.where(unusual & (reward != self.middle), reward > self.middle, np.nan)
-        return (x - self.centre) / self.unit, (unusual.astype(float), above)
-
-    def follow(self, history: History) -> None:
-        """Learn the rounds that a history has got since the last call, as far as it keeps them.
-
-        Arms with features share a model, and are one arm here.
-        """
-        history = history.fork()
-        new = min(history.total - self.followed, len(history))
-        self.followed = history.total
-        layout = history.layout
-        rows = history.ordered()[len(history) - new :]
-        log = layout.records(rows)
-        arm = log["arm"].astype(np.int64)
-        names = np.zeros(new) if layout.of_arms else name_array(history.names())[arm]
-        self.add(rows[:, : layout.n_features].copy(), names, log["reward"].copy())
-
-    def test(self, level: float) -> DriftTest:
-        """Return what the rounds so far say."""
-        most = max(self.parts, key=lambda part: part.log)
-        half_life = self.half_lives[int(most.log_weight.argmax())]
-        return DriftTest(self.log_e, checks.number(level, "level", above=0, below=1), half_life)
+    Each half-life has several priors: the constant is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I). s
+    is one of `COEFFICIENT_SDS`, each as probable as the others at first: a prior too wide would let
+    what forgets, and so returns to 0, win where θ is about 0.
+    """
+    number: dict[object, int] = {}
+    played = np.array([number.setdefault(k, len(number)) for k in arm.tolist()], np.int64)
+    model = Ridge(1.0, variance=1.0, intercept=False)
+    sds = COEFFICIENT_SDS * len(half_lives)
+    rules = [
+        replace(model, half_life=half_life).settings(x.shape[1] + 1, normalize=False)
+        for half_life in half_lives
+        for _ in COEFFICIENT_SDS
+    ]
+    regressions = [new_arms(len(number), rule) for rule in rules]
+    log_s = np.full((len(half_lives), len(COEFFICIENT_SDS)), -np.log(len(COEFFICIENT_SDS)))
+    out = np.full((len(x), len(half_lives)), np.nan)
+    asked = np.flatnonzero(~np.isnan(happened))
+    for rows in np.split(asked, range(ROUNDS_AT_ONCE, len(asked), ROUNDS_AT_ONCE)):
+        learned = np.empty((len(rules), len(rows)))
+        for arms, rule, s, told in zip(regressions, rules, sds, learned, strict=True):
+            z = np.column_stack([s * x[rows], np.full(len(rows), CONSTANT_SD)])
+            scoring.learn_chances(arms, rule, 1.0 + rows, z, played[rows], happened[rows], told)
+        # log P(s) and log P(what happened so far | s): sums over the rounds before each, and the
+        # last; by all s together, less what they were before the round, is its log probability
+        sums = np.cumsum([log_s, *learned.T.reshape(-1, *log_s.shape)], axis=0)
+        total = logsumexp(sums, axis=2)
+        log_s = sums[-1] - total[-1][:, None]
+        out[rows] = np.diff(total, axis=0)
+    return out

@@ -75,13 +75,6 @@ class RidgeArms:
             return np.ascontiguousarray(x)
         return np.column_stack([x, np.ones(len(x))])
 
-    # ---- arms that come and go -------------------------------------------------------------------
-
-    def add_arm(self) -> None:
-        """Add an arm about which nothing is known."""
-        self.arms = np.vstack([self.arms, new_arms(1, self.settings)])
-        kernel.pool_noise(self.arms, self.settings)
-
     # ---- learning --------------------------------------------------------------------------------
 
     def learn(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_ARMS_SHOWN = 6  # that are drawn, those most taken; the others are one line
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
-REWARDS_AT_ONCE = 10_000  # that the drift test takes in at a time
 LAG_TABLE = "Hours from decision to reward"
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -109,14 +108,10 @@ def changed(data: Log) -> str:
     """Return a sentence on whether rewards follow one law."""
     import numpy as np
 
-    from bayesbandit.beliefs.drift_test import EProcess
+    from bayesbandit.beliefs.drift_test import e_process
 
-    evidence = EProcess()
-    rewarded = np.flatnonzero(~np.isnan(data.reward))
-    names = data.arm
-    for part in np.split(rewarded, range(REWARDS_AT_ONCE, len(rewarded), REWARDS_AT_ONCE)):
-        evidence.add(data.x[part], names[part], data.reward[part])
-    at = evidence.test(DRIFT_ERROR_RATE).at
+    given = ~np.isnan(data.reward)
+    at = e_process(data.x[given], data.arm[given], data.reward[given], DRIFT_ERROR_RATE).at
     if at is None:
         return " Nothing says that the rewards have changed."
     return (

@@ -28,10 +28,8 @@ class Estimated(Inverse):
         self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
     def learn(self, history: History, belief: Belief) -> None:
-        names = history.names()
+        names, played = history.by_name()
         x = history.x
-        first = np.array([names.index(name) for name in names])  # a name that came back: one arm
-        played = first[history.played()]
         present = np.flatnonzero(np.bincount(played))
         if len(present) < 2:
             return

@@ -17,13 +17,9 @@ def summary(history: History) -> pd.DataFrame:
     import pandas as pd
 
     now = history.fork()
-    names = now.names()
-    played = now.played()
+    listed, arm = now.by_name()
     reward = now.reward
     propensity = now.propensity
-    removed = [names[k] for k in np.unique(played[played < 0])[::-1]]
-    listed = list(dict.fromkeys((*now.layout.arms, *removed)))  # a name that came back: one arm
-    arm = np.array([listed.index(name) if name in listed else -1 for name in names])[played]
     window = f"of the latest {len(now):,} of {now.total:,} rounds" if len(now) < now.total else ""
     rows = []
     for k, name in enumerate(listed):

@@ -24,16 +24,14 @@ def balance_table(history: History) -> pd.DataFrame:
 
     now = history.fork()
     x = now.x
-    played = now.played()
-    names = now.names()
+    names, arm = now.by_name()
     if not len(x):
         raise ValueError("a balance table needs at least one round; the history has none")
     features = now.layout.features or [f"x{j}" for j in range(x.shape[1])]
     mean, sd = measured(x)
-    in_order = sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k)))
     parts = {}
-    for name in dict.fromkeys(names[k] for k in in_order):  # a name that came back: one arm
-        mine = np.isin(played, [k for k in in_order if names[k] == name])
+    for k in np.unique(arm).tolist():
+        mine = arm == k
         w = now.weight[mine]
         gaps = {
             "before": (x[mine].mean(axis=0) - mean) / sd,
@@ -41,5 +39,5 @@ def balance_table(history: History) -> pd.DataFrame:
             "rounds": len(w),
             "effective": w.sum() ** 2 / (w @ w),
         }
-        parts[name] = pd.DataFrame(gaps, index=list(features))
+        parts[names[k]] = pd.DataFrame(gaps, index=list(features))
     return pd.concat(parts, names=["arm", "feature"])

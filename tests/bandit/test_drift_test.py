@@ -1,19 +1,19 @@
 """An alarm when rewards change, which is rare when they do not."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import log_ndtr, logsumexp
 
 import bayesbandit as bb
+from bayesbandit.beliefs import drift_test
 from bayesbandit.beliefs.drift_test import (
     CONSTANT_SD,
+    LEVELS,
     PRIOR_OF_CHANGE,
     ROUNDS_OF_SCALES,
-    Bettors,
-    EProcess,
+    e_process,
+    scores,
 )
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
@@ -37,30 +37,39 @@ def played(seed, T=300, binary=False, flip=None, **settings):
 
 
 def test_it_is_the_wealth_of_a_mixture_of_half_lives():
-    """Which bet on whether rewards are 0, and on whether the others are above their median; those
-    of the first rounds tell units alone."""
+    """Which bet on whether rewards are 0, and on whether the others are above a level: a mean over
+    levels. The first rounds tell units alone."""
     history = played(1, 120).history
     reward = history.reward * (np.arange(120) % 3 > 0)
-    found, log_e = EProcess(), np.zeros(120)
-    ends = [0, 1, ROUNDS_OF_SCALES - 1, ROUNDS_OF_SCALES + 1, ROUNDS_OF_SCALES + 1, 120]
-    for i, j in pairwise(ends):
-        found.add(history.x[i:j], history.arm[i:j], reward[i:j])
+    found = e_process(history.x, history.arm, reward, 0.01)
     first = history.x[:ROUNDS_OF_SCALES]
     z = (history.x - first.mean(axis=0)) / first.std(axis=0)
     there = reward != 0.0
-    middle = np.median(reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]])
-    above = np.where(there & (reward != middle), 1.0 * (reward > middle), np.nan)
-    for happened in (1.0 * there, above):
+    levels = np.quantile(reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]], LEVELS)
+    above = [
+        np.where(there & (reward != level), 1.0 * (reward > level), np.nan) for level in levels
+    ]
+    logs = np.zeros((4, 120))
+    for total, happened in zip(logs, (1.0 * there, *above), strict=True):
         weight, log = np.array([1 - PRIOR_OF_CHANGE, *[PRIOR_OF_CHANGE / 3] * 3]), 0.0
-        for t, p in enumerate(np.exp(Bettors(HALF_LIVES).scores(z, history.arm, happened))):
+        for t, p in enumerate(np.exp(scores(z, history.arm, happened, HALF_LIVES))):
             if t >= ROUNDS_OF_SCALES and not np.isnan(p).any():
                 log += np.log(weight @ p / p[0])
                 weight = (1 - P_SWITCH) * weight * p / (weight @ p) + P_SWITCH * prior(len(p))
-            log_e[t] += log
+            total[t] = log
+    log_e = logs[0] + np.log(np.exp(logs[1:]).mean(axis=0))
     np.testing.assert_allclose(found.log_e, log_e, atol=1e-9)
     bandit = bb.LinTS(3, D, history=None)
     bandit.update(history.x, history.arm, reward)
     np.testing.assert_allclose(bandit.drift_test().log_e, log_e, atol=1e-9)
+
+
+def test_parts_of_a_long_log_are_the_whole(monkeypatch):
+    rng = np.random.default_rng(3)
+    log = unchanging(rng, 400, "revenue")
+    whole = e_process(*log, 0.01).log_e
+    monkeypatch.setattr(drift_test, "ROUNDS_AT_ONCE", 7)
+    np.testing.assert_allclose(e_process(*log, 0.01).log_e, whole, atol=1e-9)
 
 
 def test_chances_are_those_of_a_probit_regression():
@@ -71,7 +80,7 @@ def test_chances_are_those_of_a_probit_regression():
         happened = rng.random(300) < share
         k = happened.sum()
         exact = logsumexp(prior + k * log_ndtr(theta) + (300 - k) * log_ndtr(-theta))
-        found = Bettors((None,)).scores(np.empty((300, 0)), np.zeros(300), 1.0 * happened)
+        found = scores(np.empty((300, 0)), np.zeros(300), 1.0 * happened, (None,))
         assert found.sum() == pytest.approx(exact, abs=0.5)
 
 
@@ -81,20 +90,17 @@ def test_it_has_no_units_and_no_zero(binary):
     x, arm, reward = unchanging(rng, 300, "normal")
     if binary:
         reward = 1.0 * (reward > 0.5)
-    one, other = EProcess(), EProcess()
-    one.add(x, arm, reward)
-    other.add([1e6, 1e-3, 1.0] * x + [1e5, 0.0, 7.0], arm, 5000.0 - 30.0 * reward)
+    one = e_process(x, arm, reward, 0.01)
+    other = e_process([1e6, 1e-3, 1.0] * x + [1e5, 0.0, 7.0], arm, 5000.0 - 30.0 * reward, 0.01)
     np.testing.assert_allclose(one.log_e, other.log_e, atol=1e-6)
-    unasked = Bettors(HALF_LIVES).scores(x, arm, np.full(300, np.nan))
+    unasked = scores(x, arm, np.full(300, np.nan), HALF_LIVES)
     assert np.isnan(unasked).all()
 
 
 def test_rewards_that_become_0_are_a_change():
     x, arm, reward = unchanging(np.random.default_rng(9), 800, "normal")
     reward[600:] *= np.random.default_rng(9).random(200) < 0.7
-    evidence = EProcess()
-    evidence.add(x, arm, reward)
-    assert 600 < evidence.test(0.01).at < 700
+    assert 600 < e_process(x, arm, reward, 0.01).at < 700
 
 
 def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
@@ -140,9 +146,7 @@ def unchanging(rng, T, kind):
 def test_what_stands_still_does_not_alarm(kind):
     rng, alarms = np.random.default_rng(0), 0
     for _ in range(100):
-        evidence = EProcess()
-        evidence.add(*unchanging(rng, 400, kind))
-        alarms += evidence.test(0.05).alarm
+        alarms += e_process(*unchanging(rng, 400, kind), 0.05).alarm
     assert alarms <= 0.02 * 100
 
 
