@@ -10,7 +10,6 @@ A form is
     Real(least, most): a float;
     Numbers(shape, least, most): a NumPy array of finite numbers within these bounds;
     Records(row, n): a NumPy array of rows whose parts have names;
-    Each(n, form): a NumPy array of n parts of one form;
     a function (value, where): it calls `check`, or raises `Broken`.
 """
 
@@ -107,21 +106,6 @@ class Records:
             check(part, self.parts.get(name, FINITE_NUMBERS), f"{where}[{name!r}]")
 
 
-@dataclass(frozen=True)
-class Each:
-    """An array (n, …) of parts that all have one form."""
-
-    n: int
-    form: object
-
-    def check(self, value: object, where: str) -> None:
-        """Raise `Broken` unless the array has so many parts, each of this form."""
-        if not isinstance(value, np.ndarray) or value.shape[:1] != (self.n,):
-            raise Broken(f"{where} must be an array of {self.n} parts")
-        for i, part in enumerate(value):
-            check(part, self.form, f"{where}[{i}]")
-
-
 def records(rows: Array, row: np.dtype) -> Array:
     """Return a view of rows (n, width) of numbers as records (n,)."""
     if row.itemsize == 0:
@@ -154,7 +138,7 @@ def check(value: object, form: object, where: str = "it") -> None:
             raise Broken(f"{where} is {brief(value)}")
     elif isinstance(form, dict):
         _check_keys(value, form, where)
-    elif isinstance(form, Numbers | Records | Each):
+    elif isinstance(form, Numbers | Records):
         form.check(value, where)
     elif callable(form) and not isinstance(form, type):
         form(value, where)

@@ -338,8 +338,7 @@ def posterior(bandit: Bandit, k: int) -> Any:
 @transactions.exclusive
 def predict(bandit: Bandit, x: Array) -> Prediction:
     """Return the prediction at contexts x (n, …), all treated as the next round."""
-    draft = transactions.fork_to_decide(bandit)
-    draft.belief = bandit.belief.fork()
+    draft = transactions.fork(bandit)
     advance(draft)
     return predicted(draft.belief, x)
 
@@ -347,10 +346,9 @@ def predict(bandit: Bandit, x: Array) -> Prediction:
 @transactions.exclusive
 def probabilities(bandit: Bandit, x: Array) -> Array:
     """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
-    draft = transactions.fork_to_decide(bandit)
+    draft = transactions.fork(bandit)
     layout = bandit.layout
-    now = bandit.numbers(1)[:1]
-    draft.belief = bandit.belief.fork()
+    now = bandit.numbers(1)
     rows, kind = describe(draft, x, bandit.all_arms, now, held=True)
     log = layout.records(rows)
     log["rule"] = kind

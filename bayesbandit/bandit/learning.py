@@ -43,8 +43,6 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
             decision.settle()
         elif bandit.source == rounds.DECISION:
             decision.fill_propensity()
-        elif bandit.source != rounds.UNWEIGHTED:
-            decision.settle(sds=False)
         layout = bandit.layout
         one = decision.rows.ndim == 1
         rows = np.atleast_2d(decision.rows)

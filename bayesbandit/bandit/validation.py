@@ -13,7 +13,7 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import Balance, schedule_of
+from bayesbandit.weighting.base import Balance, is_normalized, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
@@ -151,6 +151,11 @@ def check_belief(
     if sizes != (n_arms, n_features):
         raise ValueError(
             f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
+        )
+    if belief.clock is not None and is_normalized(balance):
+        raise ValueError(
+            "a half_life or drift needs weights as they are, and normalize rescales them: the "
+            "balance must have normalize=False, and propensity='decision'"
         )
     if belief.clock is not None and begin(balance) is not None:
         raise ValueError(

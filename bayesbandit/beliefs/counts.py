@@ -165,9 +165,8 @@ class Counts(HalfLives):
         for arms in self.blocks:
             kernel.renew_all(arms, self.settings)
 
-    def arms_form(self) -> Records:
-        parts = dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO)
-        return Records(kernel.HEAD, len(self.n), parts)
+    def arms_form(self, n: int) -> Records:
+        return Records(kernel.HEAD, n, dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO))
 
     def restore(self, state: State) -> None:
         super().restore(state)

@@ -131,7 +131,7 @@ class Declared:
             return by_mode.belief(n_arms, n_features, normalize, seed)
         if plan.streams(normalize):
             if isinstance(plan.method, ConjugateEngine):
-                self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
+                self._check_memory("a beta or gamma posterior", chooses=True)
                 return Counts(plan, n_arms, normalize, memory)
             return regressions(plan, n_arms, normalize, memory)
         self._refuse_memory()
@@ -149,23 +149,17 @@ class Declared:
             "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
         )
 
-    def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
+    def _check_memory(self, known_by: str, chooses: bool = False) -> None:
         """Raise ValueError if a model that is no regression has a drift.
 
-        Also if it has half_life="auto" and not the exact density of a reward (`chooses`), or its
-        rounds fade and their weights are to average 1. known_by: what its posterior is.
+        Also if it has half_life="auto" and not the exact density of a reward (`chooses`). known_by:
+        what its posterior is.
         """
-        name = self.declared.name
         if self.memory.drift or (self.memory.chooses and not chooses):
             setting = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
                 f"{setting} needs a linear-Gaussian posterior, where it is exact; "
-                f"{name} is known by {known_by}: give half_life a number of rounds"
-            )
-        if normalize and self.memory.ticks:
-            raise ValueError(
-                f"{name} cannot forget rounds whose weights are rescaled to average 1: the balance "
-                f"must have normalize=False; got half_life={self.half_life!r}"
+                f"{self.declared.name} is known by {known_by}: give half_life a number of rounds"
             )
 
 
@@ -264,7 +258,7 @@ class Laplace(Declared):
             self._refuse_memory()
             drawn = Sampled(self.declared, self.engine, refit_every=self.refit_every)
             return drawn.belief(n_arms, n_features, normalize, seed)
-        self._check_memory(normalize, "Laplace's approximation")
+        self._check_memory("Laplace's approximation")
         schedule = renewal(self.refit_every)
         return linearized(plan, glm, n_arms, normalize, self.memory, schedule)
 

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import Array
-from bayesbandit.forms import Each, Form, Numbers, State
+from bayesbandit.forms import Form, Numbers, State
 from bayesbandit.kernels import scoring
 
 
@@ -124,10 +124,9 @@ class HalfLives(Belief, Kernel):
         self._hold(state["blocks"])
 
     def state(self) -> State:
-        """Return the whole state as arrays, for `restore`: (K, …), or (M, K, …) of several."""
-        if len(self.blocks) == 1:
-            return {"arms": self.blocks[0]}
-        return {"arms": self.blocks, "log_weight": self.log_weight}
+        """Return the whole state as arrays, for `restore`: arms (M · K, …), a view."""
+        arms = {"arms": self.blocks.reshape(-1, self.blocks.shape[2])}
+        return arms if len(self.blocks) == 1 else arms | {"log_weight": self.log_weight}
 
     @abstractmethod
     def blank(self) -> Array:
@@ -147,15 +146,13 @@ class HalfLives(Belief, Kernel):
         self.renew()
 
     @abstractmethod
-    def arms_form(self) -> object:
-        """Return the form of the numbers of K arms."""
+    def arms_form(self, n: int) -> object:
+        """Return the form of the numbers of n arms."""
 
     def form(self, state: State, total: int) -> Form:
-        arms = self.arms_form()
-        M = len(self.blocks)
-        if M == 1:
-            return {"arms": arms}
-        return {"arms": Each(M, arms), "log_weight": Numbers((M,))}
+        M, K, _ = self.blocks.shape
+        arms = {"arms": self.arms_form(M * K)}
+        return arms if M == 1 else arms | {"log_weight": Numbers((M,))}
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""

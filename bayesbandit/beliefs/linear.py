@@ -170,11 +170,6 @@ class Ridge:
             refit = 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
-        if normalize and self.memory.ticks:
-            raise ValueError(
-                "a half_life or drift needs weights as they are, and normalize rescales them: the "
-                "balance must have normalize=False, and propensity='decision'"
-            )
         has_number = rule in (layout.EMPIRICAL_BAYES, layout.KNOWN_SIGMA2)
         shape, scale = self.prior
         return layout.settings_of(

@@ -449,8 +449,8 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
-    def arms_form(self) -> object:
-        return ridge_arms.form(self.rules[0], len(self.arms))
+    def arms_form(self, n: int) -> object:
+        return ridge_arms.form(self.rules[0], n)
 
     def form(self, state: State, total: int) -> Form:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}

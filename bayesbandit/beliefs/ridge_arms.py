@@ -112,13 +112,12 @@ class RidgeArms:
         self.learn(x, arm, reward, share * weight)
 
     def learn_scored(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array
     ) -> Array:
         """Learn rows of ticks (n,), in order; return the log density (n,) of each reward before.
 
         It is NaN where nothing was known of the arm, or it was certain.
         """
-        weight = np.ones(len(x)) if weight is None else weight
         rows = tick, self.design(x), arm, reward, weight
         score = np.empty(len(x))
         learn = scoring.learn_scored
