@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,20 @@ from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.weighting.reweighting import Inverse
 
 
+class Snapshot(NamedTuple):
+    """A past policy: the numbers (K, …) with which the arms of these names predicted, the rule's
+    KIND, number and minimum probability, and how many periods it decided."""
+
+    names: tuple[Name, ...]
+    arms: Array
+    rule: tuple[int, float, float]
+    periods: int
+
+
 class Pooled(Inverse):
     """The mean of an arm's probability over the policies of all past periods.
 
-    A snapshot of the regressions is taken at each refresh: the numbers of their arms with which
-    they predict. It stands for the periods until the next.
+    A snapshot of the policy is taken at each refresh. It stands for the periods until the next.
     Where there are `max_snapshots` of them, every second one is dropped, and its periods count as
     those of the one before. A period counts when its reward arrives, with the belief and the arms
     of that moment.
@@ -34,36 +43,30 @@ class Pooled(Inverse):
     def __init__(self, max_snapshots: int, clip: float) -> None:
         super().__init__(clip)
         self.max_snapshots = max_snapshots
-        self.periods: list[int] = []
-        self.snapshots: list[Array] = []  # the arms' numbers (K, …)
-        self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
-        self.arms: list[tuple[Name, ...]] = []
+        self.past_policies: tuple[Snapshot, ...] = ()
         self.settings = np.empty(0)  # of the regressions
         self.stale = True  # whether the next period needs a new snapshot
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
-        if self.stale or self.arms[-1] != layout.arms:
+        past = self.past_policies
+        if self.stale or past[-1].names != layout.arms:
             kind = rule(policy)
             assert kind is not None, "pooled propensities are for policies that have a rule"
-            if len(self.periods) == self.max_snapshots:
-                self._thin()
+            if len(past) == self.max_snapshots:
+                pairs = (past[i : i + 2] for i in range(0, len(past), 2))
+                past = tuple(
+                    pair[0]._replace(periods=sum(s.periods for s in pair)) for pair in pairs
+                )
             regressions = regressions_of(belief)
             width = interpreted(core_width)(layout.n_columns)
             self.settings = regressions.settings
-            self.snapshots.append(regressions.arms[:, :width].copy())
             param, floor = numbers(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
-            self.rules.append((kind, param, floor))
-            self.arms.append(layout.arms)
-            self.periods.append(0)
+            arms = regressions.arms[:, :width].copy()
+            past = (*past, Snapshot(layout.arms, arms, (kind, param, floor), 0))
             self.stale = False
-        self.periods[-1] += n
-
-    def _thin(self) -> None:
-        self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
-        self.snapshots = self.snapshots[::2]
-        self.rules = self.rules[::2]
-        self.arms = self.arms[::2]
+        last = past[-1]
+        self.past_policies = (*past[:-1], last._replace(periods=last.periods + n))
 
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
@@ -72,48 +75,44 @@ class Pooled(Inverse):
         """Return the mean probability (n,) of an arm at the contexts of rows (n, width)."""
         x = rows[:, : layout.n_columns]
         p = np.zeros(len(x))
-        for s, arms in enumerate(self.arms):
-            if arm in arms:
-                p += self.periods[s] * self._chances_then(s, x, arms.index(arm))
-        return p / sum(self.periods)
+        for past in self.past_policies:
+            if arm in past.names:
+                p += past.periods * self._chances_then(past, x, past.names.index(arm))
+        return p / sum(past.periods for past in self.past_policies)
 
-    def _chances_then(self, s: int, x: Array, k: int) -> Array:
-        """Return P(arm k) (n,) under the policy of snapshot s, at x (n, D) with its constant."""
+    def _chances_then(self, past: Snapshot, x: Array, k: int) -> Array:
+        """Return P(arm k) (n,) under a past policy, at x (n, D) with its constant."""
         D = x.shape[1]
-        K = len(self.snapshots[s])
+        K = len(past.names)
         row = row_type(D, K)
         rows = np.empty((len(x), row.itemsize // 8))
         log = rows.view(row)[:, 0]
-        kind, number, floor = self.rules[s]
+        kind, number, floor = past.rule
         log["x"] = x
-        describe_many(rows, self.snapshots[s], np.ones(K, np.bool_), self.settings, kind)
+        describe_many(rows, past.arms, np.ones(K, np.bool_), self.settings, kind)
         log["rule"], log["number"], log["min_probability"] = kind, number, floor
         out = np.empty(len(x))
         chances(rows, k, D, K, out)
         return out
 
     def known(self, layout: Layout) -> Known | None:
-        if any(arms != layout.arms for arms in self.arms):
+        past = self.past_policies
+        if any(one.names != layout.arms for one in past):
             return None
         return Known(
-            past=np.array(self.snapshots),
-            rules=np.array(self.rules, dtype=np.float64),
-            periods=np.array(self.periods, dtype=np.float64),
+            past=np.array([one.arms for one in past]),
+            rules=np.array([one.rule for one in past], dtype=np.float64),
+            periods=np.array([one.periods for one in past], dtype=np.float64),
         )
 
-    def fork(self) -> Self:
-        twin = super().fork()
-        twin.periods, twin.snapshots = list(self.periods), list(self.snapshots)
-        twin.rules, twin.arms = list(self.rules), list(self.arms)
-        return twin
-
     def state(self) -> State:
+        past = self.past_policies
         return {
-            "periods": self.periods,
-            "rules": [list(rule) for rule in self.rules],
-            "arms": [list(arms) for arms in self.arms],
+            "periods": [one.periods for one in past],
+            "rules": [list(one.rule) for one in past],
+            "arms": [list(one.names) for one in past],
             "stale": self.stale,
-            **{f"{i}.arms": arms for i, arms in enumerate(self.snapshots)},
+            **{f"{i}.arms": one.arms for i, one in enumerate(past)},
         }
 
     def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
@@ -129,11 +128,13 @@ class Pooled(Inverse):
         return {**form, "rules": Row(*rules)}
 
     def restore(self, state: State, belief: Belief) -> None:
-        self.periods, self.stale = list(state["periods"]), state["stale"]
-        self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
-        self.arms = [tuple(arms) for arms in state["arms"]]
+        self.stale = state["stale"]
         self.settings = regressions_of(belief).settings
-        self.snapshots = [state[f"{i}.arms"] for i in range(len(self.periods))]
+        rows = zip(state["arms"], state["rules"], state["periods"], strict=True)
+        self.past_policies = tuple(
+            Snapshot(tuple(names), state[f"{i}.arms"], (kind, param, floor), periods)
+            for i, (names, (kind, param, floor), periods) in enumerate(rows)
+        )
 
 
 def regressions_of(belief: Belief) -> Kernel:

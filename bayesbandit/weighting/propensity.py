@@ -29,8 +29,6 @@ class Unweighted:
     compiled: ClassVar[bool] = True
     source: ClassVar[int] = UNWEIGHTED
     clip: ClassVar[float] = 1.0
-    normalize: ClassVar[bool] = False
-    schedule: ClassVar[Schedule] = Schedule(1)
 
     def weights(self, history: History, belief: Belief) -> Array:
         return np.ones(len(history))

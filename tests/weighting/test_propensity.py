@@ -23,13 +23,14 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, 0])
         pool = bandit.reweighting.estimator
-        assert sum(pool.periods) == t + 1
-        assert len(pool.periods) == len(pool.snapshots) == len(pool.rules) <= most
-        assert pool.arms[-1] == bandit.arms
+        periods = [past.periods for past in pool.past_policies]
+        assert sum(periods) == t + 1
+        assert len(periods) <= most
+        assert pool.past_policies[-1].names == bandit.arms
         probe = bandit.history.rows[:5]
         total = sum(pool.of(arm, probe, bandit.layout) for arm in bandit.arms)
         np.testing.assert_allclose(total, 1.0, atol=1e-8)
-    assert max(pool.periods) > 4  # old stretches are long ones
+    assert max(periods) > 4  # old stretches are long ones
 
 
 def test_a_period_counts_over_the_arms_of_its_moment(rng):
@@ -44,12 +45,12 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, bandit.arms.index(decision.arm)])
     pool = bandit.reweighting.estimator
-    periods = dict.fromkeys(pool.arms, 0)
-    for arms, n in zip(pool.arms, pool.periods, strict=True):
-        periods[arms] += n
+    periods = {past.names: 0 for past in pool.past_policies}
+    for past in pool.past_policies:
+        periods[past.names] += past.periods
     assert periods == {("a", "b"): 60, ("a", "b", "c"): 30}
     settled = 2 * (1 + 90 // 40) + 1  # the first round of an arm is due, and each 40 after it
-    assert len(pool.periods) <= settled + 2
+    assert len(pool.past_policies) <= settled + 2
 
 
 def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
