@@ -452,7 +452,10 @@ class SampledBelief(ByDraws):
 
     def form(self, state: State, total: int) -> Form:
         check(state["refused"], [Row(str, str)], "its refusals")
-        plan = self._plan_after(state["refused"])
+        plan = self.plan
+        for engine, reason in state["refused"][len(self.refused) :]:
+            demand(engine == plan.engine, f"its rows were refused by {engine}")
+            plan = plan.without(Refusal(engine, reason, of_rows=True))
         form: Form = super().form(state, total)
         form |= {"refused": list, "chains": Row(*[FORM_OF_COUNTS for _ in self.clouds])}
         drawn = self._shapes(plan)
@@ -465,22 +468,11 @@ class SampledBelief(ByDraws):
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        new = state["refused"][len(self.refused) :]
-        if new:
-            refused = tuple(Refusal(engine, reason, of_rows=True) for engine, reason in new)
-            self._switch(self._plan_after(state["refused"]), (*self.refused, *refused))
-            self.plan.prepare()
+        for engine, reason in state["refused"][len(self.refused) :]:
+            self._without(Refusal(engine, reason, of_rows=True))
         self.decisions = 0
         chains = enumerate(state["chains"])
         self.clouds = [restored(counts, unprefixed(state, f"{g}.")) for g, counts in chains]
-
-    def _plan_after(self, refused: list[list[str]]) -> Plan:
-        """Return the plan after these refusals, [engine, reason] each: more of them than now."""
-        plan = self.plan
-        for engine, reason in refused[len(self.refused) :]:
-            demand(engine == plan.engine, f"its rows were refused by {engine}")
-            plan = plan.without(Refusal(engine, reason, of_rows=True))
-        return plan
 
     def _shapes(self, plan: Plan) -> Shapes:
         """Return the shape (S, *shape) of each variable's draws; None: the number of rows."""
