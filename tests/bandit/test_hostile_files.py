@@ -99,7 +99,7 @@ CRAFTED = {
     "draws of another shape": ("by Gibbs", lambda meta, a: a.update(
         {"belief.0.values.theta": a["belief.0.values.theta"][:, :1].copy()})),
     "a state of points": ("by Gibbs", lambda meta, a: a.update({"belief.0.state": np.eye(3)})),
-    "chains' counts": ("by Gibbs", say("belief", "chains", 0, 0, value=-5)),
+    "chains' counts": ("by Gibbs", say("belief", "0.counts", 0, value=-5)),
     "a loop": ("forest", lead("belief.0.left", 0)),
     "another tree's child": ("forest", lead("belief.0.right", None)),
     "a feature beyond": ("forest", put("belief.0.feature", 0, 99)),

@@ -161,7 +161,7 @@ def test_draws_that_are_spent_stay_so_in_a_file():
 def test_a_samplers_points_are_finite_numbers():
     draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
     for points in (good, good[0], good + np.nan, good.astype(int), good.astype("f4")):
-        stored = Cloud(draws, points, 3, 3).stored()
+        stored = Cloud(draws, points, 3, 3).stored(0)
         form = cloud_form(stored, shapes, shapes, by_name=False)
         if points is good:
             check(stored, form)

@@ -21,7 +21,6 @@ import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import (
-    FORM_OF_COUNTS,
     Cloud,
     Draws,
     Shapes,
@@ -445,9 +444,8 @@ class SampledBelief(ByDraws):
         """Return the whole state as arrays and plain values, for `restore`."""
         out = super().state()
         out["refused"] = [[refusal.engine, refusal.reason] for refusal in self.refused]
-        out["chains"] = [cloud.counts(self.decisions) for cloud in self.clouds]
         for g, cloud in enumerate(self.clouds):
-            out |= {f"{g}.{name}": v for name, v in cloud.stored().items()}
+            out |= {f"{g}.{name}": v for name, v in cloud.stored(self.decisions).items()}
         return out
 
     def form(self, state: State, total: int) -> Form:
@@ -457,7 +455,7 @@ class SampledBelief(ByDraws):
             demand(engine == plan.engine, f"its rows were refused by {engine}")
             plan = plan.without(Refusal(engine, reason, of_rows=True))
         form: Form = super().form(state, total)
-        form |= {"refused": list, "chains": Row(*[FORM_OF_COUNTS for _ in self.clouds])}
+        form["refused"] = list
         drawn = self._shapes(plan)
         held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
         by_name = plan.engine == gibbs.ENGINE
@@ -471,8 +469,7 @@ class SampledBelief(ByDraws):
         for engine, reason in state["refused"][len(self.refused) :]:
             self._without(Refusal(engine, reason, of_rows=True))
         self.decisions = 0
-        chains = enumerate(state["chains"])
-        self.clouds = [restored(counts, unprefixed(state, f"{g}.")) for g, counts in chains]
+        self.clouds = [restored(unprefixed(state, f"{g}.")) for g in range(len(self.clouds))]
 
     def _shapes(self, plan: Plan) -> Shapes:
         """Return the shape (S, *shape) of each variable's draws; None: the number of rows."""

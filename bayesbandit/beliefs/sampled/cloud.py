@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.sampled.belief import SampledBelief
 
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
-FORM_OF_COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # of `Cloud.counts`
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
 
@@ -80,13 +79,10 @@ class Cloud:
         enough = after.effective >= least and after.effective > 0.0
         return after if enough else replace(self, spent=True)
 
-    def counts(self, decisions: int) -> list[int]:
-        """Return the numbers that a file has of it, after so many decisions."""
-        return [self.fitted, self.seen, decisions - self.since, self.runs]
-
-    def stored(self) -> State:
-        """Return all but the counts as arrays and plain values, for `restored`."""
+    def stored(self, decisions: int) -> State:
+        """Return arrays and plain values for `restored`, after so many decisions."""
         out: State = {f"values.{name}": v for name, v in self.values.items()}
+        out["counts"] = [self.fitted, self.seen, decisions - self.since, self.runs]
         if isinstance(self.state, Array):
             out["state"] = self.state
         elif self.state:
@@ -106,6 +102,7 @@ def cloud_form(state: State, drawn: Shapes, held: Shapes, by_name: bool) -> Form
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
     form: Form = {"weight?": Numbers((size,), -np.inf, 0.0), "spent?": True}
+    form["counts"] = Row(Whole(-1), Whole(), Whole(), Whole())
     if not by_name:
         form["state?"] = Numbers((None, None))
     for prefix, shapes in (("values.", drawn), ("state.", held)):
@@ -114,9 +111,9 @@ def cloud_form(state: State, drawn: Shapes, held: Shapes, by_name: bool) -> Form
     return form
 
 
-def restored(counts: Sequence[int], state: State) -> Cloud:
-    """Return the cloud with these counts that `stored` wrote, where no decision has been made."""
-    fitted, seen, served, runs = counts
+def restored(state: State) -> Cloud:
+    """Return the cloud that `stored` wrote, where no decision has been made."""
+    fitted, seen, served, runs = state["counts"]
     variables = unprefixed(state, "state.")
     return Cloud(
         unprefixed(state, "values."),
