@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesbandit import checks
+from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.beliefs.ridge_arms import new_arms
@@ -101,9 +102,7 @@ def wealth(x: Array, arm: Array, happened: Array) -> tuple[Array, float | None]:
     """Return the logarithm of the wealth (n,) of half-lives that bet against the first one on what
     happened, and the most probable half-life. Arguments are as of `scores`.
     """
-    weight = np.full(len(HALF_LIVES), PRIOR_OF_CHANGE / (len(HALF_LIVES) - 1))
-    weight[0] = 1.0 - PRIOR_OF_CHANGE
-    log_weight = np.log(weight)
+    log_weight = np.log(prior(len(HALF_LIVES), 1.0 - PRIOR_OF_CHANGE))
     log = np.zeros(len(x))
     m = ROUNDS_OF_SCALES
     scoring.evidence(scores(x, arm, happened, HALF_LIVES)[m:], log_weight, log[m:])

@@ -16,12 +16,11 @@ from bayesbandit.forms import Form, Numbers, State
 from bayesbandit.kernels import scoring
 
 
-def prior(M: int) -> Array:
-    """Return the prior probabilities (M,) of half-lives."""
+def prior(M: int, first: float = scoring.FIRST_PRIOR) -> Array:
+    """Return the prior probabilities (M,) of half-lives, by that of the first."""
     if M == 1:
         return np.ones(1)
-    others = (1.0 - scoring.FIRST_PRIOR) / (M - 1)
-    return np.append(scoring.FIRST_PRIOR, np.full(M - 1, others))
+    return np.append(first, np.full(M - 1, (1.0 - first) / (M - 1)))
 
 
 def aligned(shape: tuple[int, ...]) -> Array:
