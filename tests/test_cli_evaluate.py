@@ -141,25 +141,6 @@ def test_rewards_that_are_missing(log, tmp_path):
     assert run("evaluate", path, "--missing", "random", "--out", tmp_path).exit_code == 0
 
 
-BAD = {
-    "propensities must be in (0, 1]; got 0.0": {"propensity": 0.0},
-    "propensities are missing in 500 of 500 rounds, first in round 0": {"propensity": np.nan},
-    "propensities must be in (0, 1]; got 1.5": {"propensity": 1.5},
-    "time must not run back": {"time": ["2026-01-02", "2026-01-01"] * 250},
-    "(reward) must be numbers; got 'yes' in round 0": {"reward": "yes"},
-    "must sum to 1": {"probability_mail": 0.1, "probability_call": 0.1},
-}
-
-
-@pytest.mark.parametrize("text", BAD)
-def test_bad_input_is_a_sentence(text, log, tmp_path):
-    path = changed(log, tmp_path, **BAD[text])
-    result = run("evaluate", path, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert text in result.said
-    assert not (tmp_path / "evaluate").exists()
-
-
 def test_two_policies_of_one_name_are_refused(log, tmp_path):
     """The arm "logged" stood in place of the logged policy, and one file in place of another."""
     frame, out = pd.read_csv(log), ("--out", tmp_path)
@@ -184,21 +165,6 @@ def test_a_data_set_may_have_such_columns(log, tmp_path):
     assert kept.exit_code == 0, kept.output
 
 
-@pytest.mark.slow
-def test_a_saved_bandit_is_judged_where_rewards_are_open(log, tmp_path):
-    frame = pd.read_csv(log)
-    saved = bb.LinTS(ARMS, encoder=bb.Encoder.fit(frame[["age", "plan"]]), min_probability=0.1)
-    saved.save(tmp_path / "saved.npz")
-    reward = frame["reward"].where(np.arange(500) < 480)
-    path = changed(log, tmp_path, reward=reward)
-    result = run("evaluate", path, "--bandit", tmp_path / "saved.npz", "--missing", "open",
-                 "--out", tmp_path)  # fmt: skip
-    assert result.exit_code == 0, result.output
-    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
-    assert (table["n"] == 480).all()
-    assert np.isfinite(table.loc["saved.npz", "low"])
-
-
 def test_a_database_is_a_log(tmp_path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/log.db"
@@ -214,20 +180,6 @@ def test_a_database_is_a_log(tmp_path):
     table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
     for policy in expected.index:
         assert table.loc[policy, "estimate"] == pytest.approx(expected.loc[policy, "estimate"])
-
-
-@pytest.mark.slow
-def test_a_log_that_cannot_be_tested_is_said_not_to_be(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"arm": rng.integers(3, size=300), "reward": rng.normal(size=300)})
-    frame.assign(propensity=1 / 3).to_csv(tmp_path / "log.csv", index=False)
-    result = run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    text = "The logged probabilities are not tested: only the chosen arms' probabilities are logged"
-    assert text in result.said
-    page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
-    assert "are not tested" in page
-    assert "arm=arm, reward=reward, propensity=propensity; contexts: none." in page
 
 
 def test_a_log_in_which_no_other_policy_can_be_judged_has_a_page(tmp_path):

@@ -47,11 +47,6 @@ def test_schema_and_order(table):
 
 
 @pytest.mark.slow
-def test_two_jobs_give_the_same_table(table):
-    assert_frame_equal(experiment().run(jobs=2, progress=False), table)
-
-
-@pytest.mark.slow
 def test_a_bandit_plays_the_same_alone_as_in_company(table):
     alone = bb.Experiment([WINE], {"BLTS": BANDITS["BLTS"]}, replications=2, points=20)
     of_company = table.query("environment == 'wine' and bandit == 'BLTS' and replication < 2")
@@ -165,19 +160,6 @@ def test_checkpoints_grow_to_the_horizon(horizon):
     assert t[-1] == horizon
     assert (np.diff(t) > 0).all()
     assert len(t) <= 101
-
-
-@pytest.mark.slow
-def test_a_dask_cluster_gives_the_same_table(table):
-    import joblib
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
-        assert_frame_equal(experiment().run(jobs=-1, progress=False), table)
 
 
 def closed(k):

@@ -4,9 +4,7 @@ import os
 import stat
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -49,22 +47,6 @@ def test_a_full_disk_takes_nothing_from_a_saved_bandit(size, tmp_path):
     with full_after(size), pytest.raises(OSError, match=f"{TOO_LARGE}{path}"):
         bandit.save(path)
     assert content(tmp_path) == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", slow_but([0, 60], LIMITS))
-@few("60")
-def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
-    """And once there is room, the run goes on to the same table."""
-    right = iris(3).run(progress=False)
-    iris(1).run(out=tmp_path, progress=False)
-    before = content(tmp_path)
-    with full_after(size), pytest.raises(OSError, match=f"{TOO_LARGE}{tmp_path}"):
-        iris(3).run(out=tmp_path, progress=False)
-    after = content(tmp_path)
-    kept = {name for name in before.keys() | after.keys() if name.parts[0] != "runs"}
-    assert {name for name in kept if before[name] != after[name]} <= {Path("run.json")}
-    pd.testing.assert_frame_equal(iris(3).run(out=tmp_path, progress=False), right)
 
 
 @pytest.mark.slow

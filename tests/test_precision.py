@@ -48,21 +48,6 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [declared.lasso], ids=lambda m: m.name)
-def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
-    x, reward, _ = declared.rows()
-    decided = []
-    for floatx in ("float64", "float32"):
-        monkeypatch.setattr(plan, "_built", Cache(64, plan.KEPT_BYTES, lambda _: 0))
-        with pytensor.config.change_flags(floatX=floatx):
-            bandit = bb.Bandit(2, bb.Sampled(model, draws=20), bb.Thompson(), n_features=3, seed=0)
-            for i in range(5):
-                bandit.observe(bandit.choose(x[i]), reward[i])
-            decided.append(bandit.choose(x).probabilities)
-    np.testing.assert_array_equal(*decided)
-
-
 def test_the_setting_comes_back_also_after_an_error():
     with pytensor.config.change_flags(floatX="float32"):
         with COMPILE, COMPILE:

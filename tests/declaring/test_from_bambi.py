@@ -2,7 +2,6 @@
 
 import pickle
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -102,29 +101,6 @@ def built(model, frame, reward):
 def log_density(model, values):
     plain = remove_value_transforms(model)
     return float(plain.compile_logp(**QUICK)(values))
-
-
-@pytest.mark.slow
-def test_posterior_is_that_of_bambi():
-    frame = table()
-    formula = "bought ~ age * income + (1|arm)"
-    model = RewardModel.from_bambi(formula, "bernoulli", data=frame)
-    ours = bb.fit(
-        model, contexts(model, frame), frame["bought"], arm=arms(model, frame), n_arms=3,
-        draws=4000, seed=0,
-    ).to_datatree()  # fmt: skip
-    theirs = bambi.Model(formula, frame, family="bernoulli").fit(
-        draws=2000, chains=2, cores=1, random_seed=1, progressbar=False, target_accept=0.99
-    )
-    posterior = theirs["posterior"]  # bambi gives the intercept where all predictors are 0
-    means = frame.assign(**{"age:income": frame["age"] * frame["income"]}).mean(numeric_only=True)
-    for name in ("age", "income", "age:income"):
-        posterior["Intercept"] = posterior["Intercept"] + means[name] * posterior[name]
-    a, b = (az.summary(draws, round_to=10).astype(float) for draws in (ours, theirs))
-    a, b = a.loc[b.index], b
-    for of in ("mean", "sd"):
-        gap = (a[of] - b[of]).abs()
-        assert (gap < 4 * np.hypot(a[f"mcse_{of}"], b[f"mcse_{of}"])).all(), of
 
 
 def test_a_bandit_of_a_formula_plays_and_is_pickled():

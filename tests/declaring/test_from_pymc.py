@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import nutpie
@@ -359,24 +359,26 @@ def test_an_array_of_rows_that_nothing_replaces_is_refused():
         RewardModel.from_pymc(lambda: 3, "p")
 
 
+@cache
+def coefficient(name):
+    """The engine, and the moments of a slope of this name."""
+    with pm.Model() as model:
+        slope = pm.Normal(name, 0, 1)
+        scale = pm.HalfNormal("σ", 1)
+        mu = pm.Deterministic("mu", slope * pm.Data("z", np.ones(3)))
+        pm.Normal("y", mu, scale, observed=np.zeros(3))
+    made = RewardModel.from_pymc(model, "mu", "y", {"z": 0}, name="named")
+    rng = np.random.default_rng(0)
+    posterior = bb.fit(made, np.ones((5, 1)), rng.normal(size=5), draws=20, chains=1, seed=0)
+    [first, _] = posterior.coefficients.values()
+    return posterior.engine, first
+
+
 @pytest.mark.parametrize(
     "name", ["short", "1|g", "float64", "a b", "x", "reward", "weight", "arm", "mean_reward", "é"]
 )
 def test_a_variable_may_have_any_name(name):
     """Its posterior is that of a variable of another name."""
-
-    def coefficient(called):
-        with pm.Model() as model:
-            slope = pm.Normal(called, 0, 1)
-            scale = pm.HalfNormal("σ", 1)
-            mu = pm.Deterministic("mu", slope * pm.Data("z", np.ones(3)))
-            pm.Normal("y", mu, scale, observed=np.zeros(3))
-        made = RewardModel.from_pymc(model, "mu", "y", {"z": 0}, name="named")
-        rng = np.random.default_rng(0)
-        posterior = bb.fit(made, np.ones((5, 1)), rng.normal(size=5), draws=20, chains=1, seed=0)
-        [first, _] = posterior.coefficients.values()
-        return posterior.engine, first
-
     assert coefficient(name) == coefficient("slope")
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bayesbandit as bb
 from bayesbandit.ope import Log, read_log
 from tests.cases import all_quick
 
@@ -98,19 +97,6 @@ def test_a_bad_file_is_a_sentence(tmp_path):
         read_log(write(plain, tmp_path, "csv"))
     with pytest.raises(ValueError, match="at least two rounds; got 1"):
         read_log(write(table().head(1), tmp_path, "csv"), x=[])
-
-
-def test_a_history_in_a_file(tmp_path):
-    """Its weights tell the arm, and in a CSV file are left out only if one says so."""
-    bandit = bb.BLTS(["a", "b"], 2, seed=0)
-    for x in np.random.default_rng(0).normal(size=(50, 2)):
-        bandit.observe(bandit.choose(x), float(x[0] > 0))
-    file = write(bandit.history.to_frame(), tmp_path, "csv")
-    with pytest.raises(ValueError, match="whose weight tells the arm"):
-        read_log(file)
-    found = read_log(file, drop=["weight"])
-    assert found.features == ("x0", "x1")
-    np.testing.assert_allclose(found.propensity, bandit.history.propensity)
 
 
 @pytest.mark.parametrize("way", ["frame", "file"])

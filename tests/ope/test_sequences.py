@@ -103,17 +103,17 @@ def test_best_finds_the_best():
 @pytest.mark.slow
 @pytest.mark.parametrize(("chance", "least"), [(0.05, 0.03), (0.01, 0.5), (0.3, 0.03)])
 def test_rare_rewards_and_rare_arms(chance, least):
-    """Of 100 pairs of equal arms the sequence covers always, and none is the best, in 95 % less 3
+    """Of 30 pairs of equal arms the sequence covers always, and none is the best, in 95 % less 3
     standard errors. With the variance seen alone, that was 33 % and 41 % at (.05, .03)."""
     covers, declared, n = [], [], 2000
-    for seed in range(100):
+    for seed in range(30):
         rng = np.random.default_rng([seed, 5])
         log = Log(None, (rng.random(n) > least).astype(int), rng.random(n) < chance,
                   np.tile([least, 1 - least], (n, 1)))  # fmt: skip
         s = estimate(log, 0, sequence="asymptotic", force=True).sequence
         covers.append(((s.low <= chance) & (s.high >= chance)).all())
         declared.append(evaluate(log, [0, 1], force=True).best().policy is not None)
-    assert np.mean(covers) >= 0.95 - 3 * 0.0218
+    assert np.mean(covers) >= 0.95 - 3 * 0.04
     assert np.mean(declared) <= 0.1 + 3 * 0.03
 
 
@@ -183,9 +183,9 @@ def test_detection():
 
 @pytest.mark.slow
 def test_peeking():
-    """Of 80 runs the exact sequence covers always in at least 97 %, at width .24."""
+    """Of 40 runs the exact sequence covers always in at least 97 %, at width .24."""
     hit, width = [], []
-    for log in bernoulli(80, seed=9).logs():
+    for log in bernoulli(40, seed=9).logs():
         s = estimate(log, 0, sequence=(0, 1), force=True).sequence
         hit.append((s.low <= 0.3).all() and (s.high >= 0.3).all())
         width.append(s.high[-1] - s.low[-1])

@@ -25,15 +25,16 @@ def theirs(log):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:IncrementalFsum")  # a hundred thousand of them
 def test_both_cover_and_ours_is_narrower():
-    """The share that a 95 % sequence of 30 logs may miss is at most 5 in 30 (p = .01)."""
+    """A 95 % sequence misses at most 2 of 12 logs (p = .02)."""
     missed, widths = np.zeros(2), []
-    for log in bernoulli(30, 77, VALUE).logs():
+    for log in bernoulli(12, 77, VALUE).logs():
         ours = estimate(log, 0, sequence=(0, 1), force=True).sequence
         other = theirs(log)
         for i, (low, high) in enumerate(((ours.low, ours.high), other.T)):
             missed[i] += not ((low <= VALUE) & (high >= VALUE)).all()
         widths.append((ours.high[-1] - ours.low[-1], other[-1, 1] - other[-1, 0]))
-    assert (missed <= 5).all(), missed
+    assert (missed <= 2).all(), missed
     own, beside = np.mean(widths, axis=0)
     assert own < 0.8 * beside

@@ -544,23 +544,6 @@ def test_limit(lite):
         service.learn(limit=0)
 
 
-@pytest.mark.slow
-def test_workers_follow_by_changes_and_by_snapshots(url):
-    service, clock = begun(url)
-    by_changes, by_snapshot = (bb.Service.open(bb.DecisionLog(url)) for _ in range(2))
-    live(service, clock)
-    assert by_changes.sync() == service.version
-    service.snapshot()
-    service.add_arm("fax")
-    assert by_snapshot.sync() == service.version
-    by_changes.sync()
-    opened = bb.Service.open(service.log)
-    for other in (by_changes, by_snapshot, opened):
-        assert same(other.bandit, service.bandit)
-    assert by_changes.decide([0.0, 0.0], arms=["fax"]).arm == "fax"
-    assert service.log.verify().empty
-
-
 # ---- restarts ----------------------------------------------------------------------------------
 
 

@@ -57,30 +57,6 @@ def test_a_file_that_was_copied_alone_has_a_beginning_and_what_was_learned(tmp_p
         assert same(copy.replay(), service.bandit)
 
 
-def test_what_a_checkpoint_vouches_for_may_go(url):
-    service, clock = begun(url)
-    follower = bb.Service.open(service.log, clock=clock)
-    live(service, clock, days=2)
-    late = service.decide([0.0, 0.0]).id
-    with pytest.raises(ValueError, match="has no checkpoint"):
-        service.log.prune()
-    number = service.log.checkpoint()
-    assert service.sync() == number
-    assert service.log.prune() == 40
-    assert follower.snapshot() == 0  # which is gone, and stays so
-    assert service.log.counts()["decisions"] == 1
-    assert service.log.verify().empty
-    live(service, clock, days=1, seed=1)
-    assert service.reward(late, 1.0) == "late"
-    assert service.log.verify().empty
-    assert follower.sync() == service.version
-    for other in (follower.bandit, service.log.replay(), bb.Service.open(service.log).bandit):
-        assert same(other, service.bandit)
-    assert service.bandit.history.total == 61
-    with pytest.raises(ValueError, match=f"version must be {number} …"):
-        service.log.replay(version=0)
-
-
 def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     service, clock = begun(url)
     live(service, clock, days=1)

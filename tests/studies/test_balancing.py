@@ -75,6 +75,7 @@ def test_regrets_are_paired():
     assert differences(runs[runs["replication"] == 0], balancing.PAIRS).empty
 
 
+@pytest.mark.slow
 def test_estimates_are_of_every_world_and_bandit(monkeypatch):
     """And are drawn anew alike: of each world as much, and the same each time."""
     two = {name: balancing.BALANCES[name] for name in ("none", "decision")}

@@ -32,11 +32,6 @@ def learned(n=60, seed=2, **settings):
     return belief, x, arm, reward
 
 
-def bytes_of(belief):
-    """All that is known, rounds included."""
-    return {k: (v.shape, v.tobytes()) for k, v in belief.state().items()}
-
-
 # ---- one tree, and the bags, in NumPy ------------------------------------------------------------
 
 
@@ -214,23 +209,6 @@ def test_units_change_nothing():
         found.append(np.stack(moments_of(belief, x * factor)) / factor)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize("refit_every", [7, 0.3])
-def test_rounds_one_by_one_or_together(refit_every):
-    """The last forest is the same, bit for bit, and so are contexts asked one by one."""
-    together, x, arm, reward = learned(61, refit_every=refit_every)
-    weight = together.rounds.of()["weight"]
-    apart = Forest(**FEW, refit_every=refit_every).belief(2, 3, seed=np.random.SeedSequence(4))
-    for i in range(61):
-        one = slice(i, i + 1)
-        apart.update(x[one], arm[one], reward[one], weight[one])
-    assert bytes_of(together) == bytes_of(apart)
-    whole = moments_of(together, x)
-    single = np.concatenate(
-        [np.stack(moments_of(together, x[i : i + 1])) for i in range(61)], axis=1
-    )
-    np.testing.assert_array_equal(np.stack(whole), single)
 
 
 def test_forests_wait_for_growth():

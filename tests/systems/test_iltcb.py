@@ -112,15 +112,9 @@ def test_it_learns_and_its_probabilities_are_those_of_the_mixture(settings):
     np.testing.assert_allclose(rounds["weight"], 1 / history.propensity)
 
 
-def test_epochs_are_those_of_rounds_one_by_one():
+def test_epochs_double():
     bandit, _ = played(80, refit_every=1.0)
     assert bandit.belief.fitted == 64
-    history = bandit.history
-    batch = bb.ILTCB(["a", "b", "c"], 2, refit_every=1.0)
-    batch.update(history.x, history.arm, history.reward, history.propensity)
-    np.testing.assert_allclose(
-        batch.belief.predict(history.x).best(), bandit.belief.predict(history.x).best()
-    )
 
 
 def test_rewards_of_another_range():

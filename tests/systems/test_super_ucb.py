@@ -52,18 +52,6 @@ def by_the_listing(x, reward, T, alpha):
     return chosen, levels
 
 
-def test_a_batch_is_its_rows_one_by_one():
-    x, _, reward = world(40)
-    arm = np.random.default_rng(1).integers(0, 3, 40)
-    whole, each = (SuperUCB(horizon=100, alpha=0.3).belief(3, 2) for _ in range(2))
-    rows = x, arm, reward[np.arange(40), arm]
-    whole.update(*rows)
-    for i in range(40):
-        each.update(*(values[i : i + 1] for values in rows))
-    assert len(set(whole.level)) > 1
-    np.testing.assert_array_equal(whole.level, each.level)
-
-
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 def test_it_is_the_listing(alpha):
     """But for arms without a reward so far, which are drawn alike: each has one before."""
@@ -115,19 +103,6 @@ def test_the_alpha_of_theorem_1():
     assert SuperUCB(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
     with pytest.raises(ValueError, match="delta"):
         ucb_alpha(10, 2, 0.0)
-
-
-def test_rounds_one_by_one_or_together():
-    """Where weights are known for good, the levels are the same."""
-    x, reward, *_ = world(80)
-    arm, apart, together = np.arange(80) % 3, bb.SuperLinUCB(3, 2), bb.SuperLinUCB(3, 2)
-    earned = reward[np.arange(80), arm]
-    together.update(x, arm, earned)
-    for i in range(80):
-        apart.update(x[[i]], arm[[i]], earned[[i]])
-    np.testing.assert_array_equal(together.belief.level, apart.belief.level)
-    for mine, other in zip(together.belief.levels, apart.belief.levels, strict=True):
-        np.testing.assert_array_equal(mine.arms, other.arms)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])
