@@ -112,7 +112,7 @@ def test_a_kernel_says_that_a_row_has_another_rule():
     log = row.view(row_type(1, 2))[0]
     log["last"], log["rule"], log["propensity"] = np.inf, UCB, np.nan
     for make, outcome in ((bb.BLTS, rounds.OTHER), (bb.BLUCB, rounds.DONE)):
-        observe_one, _, *rest = make(2, 0, propensity="decision").learning
+        observe_one, _, *rest = make(2, 0, propensity="decision", history=0).learning
         assert observe_one(row, 1.0, *rest) == outcome
 
 
