@@ -122,16 +122,6 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_refuted_log(log, tmp_path):
-    mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
-    path = changed(log, tmp_path, arm=mostly, propensity=0.5)
-    result = run("evaluate", path, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "The logged probabilities are refuted (log E =" in result.said
-    assert "no interval is given" in result.said
-
-
-@pytest.mark.slow
 def test_rewards_that_are_missing(log, tmp_path):
     reward = pd.read_csv(log)["reward"].where(np.arange(500) % 50 != 49)
     path = changed(log, tmp_path, reward=reward)

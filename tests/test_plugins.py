@@ -140,16 +140,8 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        (
-            "players",
-            "number",
-            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a pla",
-        ),
-        (
-            "models",
-            "number",
-            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a rew",
-        ),
+        ("players", "number", "first-package 1.0 (fp_ok:NUMBER), must be a player"),
+        ("models", "number", "first-package 1.0 (fp_ok:NUMBER), must be a reward model"),
         ("studies", "half", "offered by first-package 1.0 (fp_ok), must be a bb.Study; it is"),
         ("studies", "large", "the study 'large' has no small version: omit --quick"),
         ("studies", "nobody", "boom, both, evidence, fails, half, large, lasso_controls"),
@@ -159,6 +151,11 @@ def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
     result = ASKED[kind](name, tmp_path)
     assert result.exit_code == 2
     assert said in result.said
+
+
+def test_a_model_of_a_package_is_loaded_by_its_name(packages):
+    assert bb.list_models()["offered"] == "from fp_ok:offered"
+    assert bb.load_model("offered").name == "offered"
 
 
 @pytest.mark.slow

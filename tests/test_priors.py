@@ -81,66 +81,47 @@ def test_text_is_for_people():
     assert model == robust.with_priors(sigma=0.001)
 
 
+SIGMA = "name: robust\npriors: {sigma: %s}"
+WRONG_TEXTS = [
+    ("name: robust\npriors: {tau: 1}", "robust has no prior 'tau'; its priors: theta, sigma"),
+    ("name: robust\nprior: {}", "unknown key 'prior'; allowed: name"),
+    ("priors: {}", "must have a 'name'"),
+    ("name: robust\npriors: [1]", r"priors must be a mapping; got \[1\]"),
+    ("name: [", "must be YAML"),
+    ("name: no_such_model", "there is no model 'no_such_model'; there are: .*ridge"),
+    (f"name: {'x' * 300}", "there is no model 'xxx"),
+    ("name: ''", "the text names '' as its model, which is not a bare name"),
+]
+WRONG_PRIORS = {  # of sigma, and what is said
+    "{dist: HalfNorml}": "cannot name the distribution 'HalfNorml'; allowed: .*Gamma",
+    "{dist: [Gamma]}": "cannot name the distribution",
+    # its draws would start a C compiler
+    "{dist: GARCH11, kwargs: {omega: 9}}": "cannot name the distribution 'GARCH11'",
+    "{dist: HalfNormal, kwargs: {sd: 1}}": "HalfNormal has no parameter 'sd'; allowed: sigma, tau",
+    "{dist: HalfNormal, args: {sigma: 1}}": "'sigma': unknown key 'args'; allowed: dist, kwargs",
+    "{dist: HalfNormal, kwargs: {sigma: {dist: Nrmal}}}": "'sigma'.sigma: a text cannot .*'Nrmal'",
+    "{kwargs: {}}": "prior 'sigma' has no 'dist'",
+    "yes": "prior 'sigma' must be a number, a list",
+    "one": "prior 'sigma' must be a number; got 'one'",
+    "{dist: HalfNormal, dims: arm}": "allowed: feature, row",
+    "{dist: HalfNormal, transform: nix}": "'sigma': .*nix",
+    "{dist: Normal, transform: __delattr__}": "cannot name the transform .* softplus",
+    "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}": "cannot name the transform",
+    "{class: x, dist: Normal}": "unknown key 'class'",
+    "{dist: DensityDist}": "the distribution 'DensityDist'",
+    "{dist: Gamma, centered: false}": "'sigma': .*'Gamma'",
+    "{class: os.system, data: {command: ls}}": "'class'",
+    "!!python/name:os.system ": "must be YAML: .*python/name",
+    "{dist: HalfNormal, kwargs: {sigma: .nan}}": "sigma of prior 'sigma' .* must be a number; got",
+    f"{{dist: HalfNormal, kwargs: {{sigma: 1{'0' * 400}}}}}": "must be numbers: int too large",
+    f"1{'0' * 5000}": "must be YAML: .*4300",
+}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("name: robust\npriors: {tau: 1}", "robust has no prior 'tau'; its priors: theta, sigma"),
-        ("name: robust\nprior: {}", "unknown key 'prior'; allowed: name"),
-        ("priors: {}", "must have a 'name'"),
-        ("name: robust\npriors: [1]", r"priors must be a mapping; got \[1\]"),
-        ("name: [", "must be YAML"),
-        ("name: no_such_model", "there is no model 'no_such_model'; there are: .*ridge"),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNorml}}",
-            "cannot name the distribution 'HalfNorml'; allowed: .*Gamma",
-        ),
-        ("name: robust\npriors: {sigma: {dist: [Gamma]}}", "cannot name the distribution"),
-        (  # its draws would start a C compiler
-            "name: robust\npriors: {sigma: {dist: GARCH11, kwargs: {omega: 9}}}",
-            "cannot name the distribution 'GARCH11'",
-        ),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sd: 1}}}",
-            "prior 'sigma': HalfNormal has no parameter 'sd'; allowed: sigma, tau",
-        ),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNormal, args: {sigma: 1}}}",
-            "prior 'sigma': unknown key 'args'; allowed: dist, kwargs",
-        ),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: {dist: Nrmal}}}}",
-            "prior 'sigma'.sigma: a text cannot name the distribution 'Nrmal'",
-        ),
-        ("name: robust\npriors: {sigma: {kwargs: {}}}", "prior 'sigma' has no 'dist'"),
-        ("name: robust\npriors: {sigma: yes}", "prior 'sigma' must be a number, a list"),
-        ("name: robust\npriors: {sigma: one}", "prior 'sigma' must be a number; got 'one'"),
-        ("name: robust\npriors: {sigma: {dist: HalfNormal, dims: arm}}", "allowed: feature, row"),
-        ("name: robust\npriors: {sigma: {dist: HalfNormal, transform: nix}}", "'sigma': .*nix"),
-        *(
-            (f"name: robust\npriors: {{sigma: {prior}}}", "cannot name the transform .* softplus")
-            for prior in (
-                "{dist: Normal, transform: __delattr__}",
-                "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}",
-            )
-        ),
-        ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
-        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "the distribution 'DensityDist'"),
-        ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
-        ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "'class'"),
-        ("name: robust\npriors: {sigma: !!python/name:os.system }", "must be YAML: .*python/name"),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: .nan}}}",
-            "sigma of prior 'sigma' of robust must be a number; got nan",
-        ),
-        (
-            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: 1%s}}}" % ("0" * 400),
-            "sigma of prior 'sigma' of robust must be numbers: int too large",
-        ),
-        (f"name: robust\npriors: {{sigma: 1{'0' * 5000}}}", "must be YAML: .*4300"),
-        (f"name: {'x' * 300}", "there is no model 'xxx"),
-        ("name: ''", "the text names '' as its model, which is not a bare name"),
-    ],
-)  # fmt: skip
+    WRONG_TEXTS + [(SIGMA % prior, message) for prior, message in WRONG_PRIORS.items()],
+)
 def test_a_wrong_text_is_told_what_is_allowed(text, message):
     with pytest.raises(ValueError, match=message) as caught:
         bb.RewardModel.from_yaml(text)

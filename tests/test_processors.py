@@ -19,6 +19,7 @@ import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 import bayesbandit as bb
+from tests.cases import long_but
 from tests.nouns.stage import ARMS, D, world
 
 pytestmark = [
@@ -91,7 +92,7 @@ def here(tmp_path_factory):
         return told()
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", long_but(["numba, too"], PROCESSORS))
 def test_another_processor(processor, here, tmp_path, monkeypatch):
     code = "import pickle, sys; from tests.test_processors import told; "
     code += "sys.stdout.buffer.write(pickle.dumps(told()))"

@@ -31,7 +31,7 @@ TestRidges, TestShared = Ridges.TestCase, Shared.TestCase
 TestDeclared = pytest.mark.slow(Declared.TestCase)
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
 TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
-TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestManyRidges.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 TestDeclared.settings = settings(max_examples=2, stateful_step_count=12, deadline=None)
 TestShared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 

@@ -124,24 +124,6 @@ def test_warnings_of_internal_copies_do_not_leak():
         assert "exact_gaussian" in RewardModel(smooth, {}).explain(1)
 
 
-def test_a_sum_of_trees_is_refused_for_want_of_its_sampler():
-    trees = pytest.importorskip("pymc_bart")
-    x, r = rows()
-
-    def declared(x, reward):
-        mu = trees.BART("mu", X=x, Y=reward, m=5)
-        pm.Normal("y", mu, 1, observed=reward)
-        return mu
-
-    with pytest.raises(ValueError, match="a sampler of its own"):
-        bb.fit(RewardModel(declared, {}), x, r)
-    with pm.Model() as model:
-        mu = trees.BART("mu", X=pm.Data("x", x), Y=r, m=5)
-        pm.Normal("y", mu, 1, observed=r)
-    with pytest.raises(ValueError, match="a sampler of its own"):
-        RewardModel.from_pymc(model, "mu", "y", {"x": lambda x: x})
-
-
 AGE, INCOME = 0, 1
 
 

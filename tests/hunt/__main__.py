@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections import Counter
 from itertools import takewhile
 
 import numpy as np
@@ -23,7 +24,6 @@ from joblib import Parallel, delayed
 from tests.hunt.case import Case
 from tests.hunt.grammar import declaration, seeded
 from tests.hunt.judge import judged
-from tests.hunt.tally import Tally
 from tests.hunt.verdict import Verdict
 
 Answer = tuple[int, Case | None, list[Verdict]]
@@ -84,7 +84,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
     given = parser.parse_args()
-    tally = Tally()
+    cases = failures = 0
+    count: Counter[str] = Counter()
     seed = given.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -96,16 +97,19 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for number, case, verdicts in workers(tasks):
-            tally.add(verdicts)
+            cases += 1
+            count.update(f"{v.what} by {v.engine}: {v.outcome}" for v in verdicts)
             if case is not None:
+                failures += 1
                 print(f"\n#### {number}\n{case}")
                 print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
-            if tally.cases % EVERY == 0:
-                print(tally.line, flush=True)
+            if cases % EVERY == 0:
+                print(f"{cases} declarations, of which {failures} failed", flush=True)
     except KeyboardInterrupt:
-        print(f"\ninterrupted; go on with --seed {seed + tally.cases}")
-    print(f"\n{tally}", flush=True)
-    return 1 if tally.failures else 0
+        print(f"\ninterrupted; go on with --seed {seed + cases}")
+    print(f"\n{cases} declarations, of which {failures} failed")
+    print(*(f"{n:7} {verdict}" for verdict, n in sorted(count.items())), sep="\n", flush=True)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 import bayesbandit as bb
 from bayesbandit.cli.bandits import BANDITS
 from tests.cases import all_quick, few, in_gate, long_but, quick_but
-from tests.nouns import RECIPE, RECIPES
+from tests.nouns import RECIPE
 from tests.players import Constant
 
 THEORY = ("SuperLinUCB", "SuperBLUCB")  # whose own α explores for longer than these tests play
@@ -132,21 +132,3 @@ def test_what_is_no_player_is_named(match):
     made = bb.Experiment([WINE], {"odd": NO_PLAYERS[match]}, 5, 1, points=6)
     with pytest.raises((RuntimeError, TypeError, ValueError), match=match):
         made.run(progress=False)
-
-
-@pytest.mark.slow
-def test_it_stands_beside_the_bandits_of_compare(tmp_path):
-    from typer.testing import CliRunner
-
-    from bayesbandit.cli.app import app
-
-    options = ["--data", "iris", "--replications", "1", "--out", str(tmp_path), "--jobs", "2"]
-    file = str(RECIPES / "player.py")
-    run = CliRunner().invoke(
-        app, ["compare", *options, "--bandit", "LinTS", "--bandit", f"{file}:Neighbours(k=3)"]
-    )
-    assert run.exit_code == 0, run.output
-    assert "Neighbours(k=3)" in run.output
-    run = CliRunner().invoke(app, ["compare", *options, "--bandit", f"{file}:Nobody"])
-    assert run.exit_code == 2
-    assert "has no object 'Nobody'; it has Neighbours" in " ".join(run.output.split())

@@ -19,18 +19,12 @@ from tests.service.test_server import begun
 
 
 @contextmanager
-def answering(*answers):
-    """A server that gives these answers, (status, body), one after the other."""
-    asked, told = [], iter(answers)
+def posting(answer):
+    """The address of a server that answers each request so, given its handler."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
-            status, body = next(told)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            answer(self)
 
         def log_message(self, *_):
             pass
@@ -38,10 +32,31 @@ def answering(*answers):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
+
+
+def send_head(handler, status, body=b""):
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+
+
+@contextmanager
+def answering(*answers):
+    """A server that gives these answers, (status, body), one after the other."""
+    asked, told = [], iter(answers)
+
+    def answer(handler):
+        asked.append(handler.rfile.read(int(handler.headers["Content-Length"])))
+        status, body = next(told)
+        send_head(handler, status, body)
+        handler.wfile.write(body)
+
+    with posting(answer) as url:
+        yield url, asked
 
 
 BODY = json.dumps(
@@ -117,53 +132,30 @@ def test_what_a_proxy_says_is_no_answer(answer):
 
 
 def test_a_server_that_answers_and_then_hangs_is_quoted():
-    hang = threading.Event()
+    asked = []
 
-    class Hanging(BaseHTTPRequestHandler):
-        def do_POST(self):
-            if hang.is_set():
-                time.sleep(0.5)
-            hang.set()
-            self.send_response(502)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(handler):
+        time.sleep(0.5 if asked else 0.0)
+        asked.append(handler)
+        send_head(handler, 502)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hanging)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        client = bb.Client(f"http://127.0.0.1:{server.server_port}", KEY, timeout=0.2)
-        with pytest.raises(OSError, match="timed out; before, it answered 502: no sentence"):
-            client.decide([1.0])
-    finally:
-        server.shutdown()
-        server.server_close()
+    said = "timed out; before, it answered 502: no sentence"
+    with posting(answer) as url, pytest.raises(OSError, match=said):
+        bb.Client(url, KEY, timeout=0.2).decide([1.0])
 
 
 def test_an_answer_that_comes_a_byte_at_a_time_is_waited_for_no_longer():
-    class Slow(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(BODY)))
-            self.end_headers()
-            with suppress(OSError):
-                for byte in BODY:
-                    self.wfile.write(bytes([byte]))
-                    time.sleep(0.05)
+    def answer(handler):
+        send_head(handler, 200, BODY)
+        with suppress(OSError):
+            for byte in BODY:
+                handler.wfile.write(bytes([byte]))
+                time.sleep(0.05)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    begin = time.perf_counter()
-    client = bb.Client(f"http://127.0.0.1:{server.server_port}", KEY, default="mail")
-    assert client.decide([1.0]).reason == "default"
-    assert time.perf_counter() - begin < 1.0
-    server.shutdown()
-    server.server_close()
+    with posting(answer) as url:
+        begin = time.perf_counter()
+        assert bb.Client(url, KEY, default="mail").decide([1.0]).reason == "default"
+        assert time.perf_counter() - begin < 1.0
 
 
 def test_a_default_is_never_an_arm_that_may_not_be_chosen():

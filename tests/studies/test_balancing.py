@@ -6,7 +6,6 @@ import pytest
 
 from bayesbandit.environments import SyntheticExample
 from bayesbandit_studies import balancing
-from bayesbandit_studies.tables import differences
 
 
 def test_settings_are_those_stated():
@@ -61,18 +60,6 @@ def test_errors_are_paired(monkeypatch):
     monkeypatch.setattr(balancing, "PAIRS", [("kernel", "none")])
     frame = balancing.errors(judged({"none": [1.0, 5.0], "kernel": [2.0, 8.0]}))
     assert frame.to_dict("records") == [{"difference": "kernel − none", "w": "+6.00000 ± 3.00000"}]
-
-
-def test_regrets_are_paired():
-    ends = {"none": [10.0, 20.0], "kernel": [14.0, 18.0]}
-    runs = pd.DataFrame(
-        {"environment": "w", "bandit": name, "replication": i, "t": 9, "reward": 0.0,
-         "regret": regret, "propensity": 1.0, "value": 1.0, "agreement": 0.5, "optimal": False}
-        for name, row in ends.items() for i, regret in enumerate(row)
-    )  # fmt: skip
-    frame = differences(runs, balancing.PAIRS)
-    assert frame.to_dict("records") == [{"difference": "kernel − none", "w": "+1 ± 3"}]
-    assert differences(runs[runs["replication"] == 0], balancing.PAIRS).empty
 
 
 @pytest.mark.slow
