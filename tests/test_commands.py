@@ -68,7 +68,7 @@ def test_a_command_passes_on_warnings_for_users_and_not_those_for_authors(tmp_pa
     found = run("explain", "mine")
     assert "the user should know" in found.stderr
     assert "old" not in found.stderr
-    assert "mine" in found.stdout
+    assert "mine: exact_gaussian" in found.stdout
 
 
 def functions(group):
