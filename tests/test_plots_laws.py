@@ -119,16 +119,8 @@ def test_what_is_no_such_table_is_a_sentence(name):
 OF_TABLES = [plots.regret_curves, propensities, plots.paired_differences]
 LONG = "a name of sixty signs, which is long enough to need two lines {}"
 SCALES = 1e-9, 1.0, 1e9
-ODD = [
-    "$\\frac{",
-    "a $x$ and $y$",
-    "_hidden",
-    "tab\tand\nline",
-    "  ",
-    "x" * 80,
-    "long name " * 8,
-    "λ",
-]
+ODD = ["$\\frac{", "a $x$ and $y$", "_hidden", "tab\tand\nline", "  ", "x" * 80]
+ODD += ["long name " * 8, "λ"]
 
 
 @pytest.mark.slow

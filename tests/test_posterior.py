@@ -25,14 +25,8 @@ matplotlib.use("Agg")
 
 GROUPS = {"posterior", "prior", "prior_predictive", "posterior_predictive", "log_likelihood",
           "log_prior", "sample_stats", "observed_data", "constant_data"}  # fmt: skip
-MODELS = [
-    declared.known,
-    declared.conjugate,
-    declared.pooled,
-    declared.noncentred,
-    declared.potential,
-    declared.squared,
-]
+FREQUENT = [declared.known, declared.conjugate, declared.pooled]
+MODELS = [*FREQUENT, declared.noncentred, declared.potential, declared.squared]
 
 
 def fitted(model, **how):
@@ -66,15 +60,11 @@ def test_deterministic_quantities_are_coefficients():
     other, _ = fitted(centred)
     posterior, _ = fitted(declared.noncentred)
     assert list(posterior.coefficients) == ["theta_offset", "theta"]
-    for found, true in zip(
-        posterior.coefficients["theta"], other.coefficients["theta"], strict=True
-    ):
+    pairs = zip(posterior.coefficients["theta"], other.coefficients["theta"], strict=True)
+    for found, true in pairs:
         np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-12)
-    assert set(posterior.to_datatree(2, 50)["posterior"]) == {
-        "theta_offset",
-        "theta",
-        "mean_reward",
-    }
+    names = {"theta_offset", "theta", "mean_reward"}
+    assert set(posterior.to_datatree(2, 50)["posterior"]) == names
 
 
 @pytest.mark.slow
@@ -86,11 +76,7 @@ def test_trees_of_other_numbers_of_rows_warn_of_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "model",
-    [declared.known, declared.conjugate, declared.pooled],
-    ids=lambda m: m.name,
-)
+@pytest.mark.parametrize("model", FREQUENT, ids=lambda m: m.name)
 def test_the_tree_has_all_groups_and_names(model):
     posterior, _ = fitted(model)
     arms = ["no", "yes"] if model.takes_arm else None
@@ -285,12 +271,7 @@ def test_prior_and_likelihood_are_power_scaled(engine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model",
-    [
-        *(declared.known, declared.conjugate, declared.pooled),
-        *(declared.lasso, declared.noncentred),
-    ],
-    ids=lambda m: m.name,
+    "model", [*FREQUENT, declared.lasso, declared.noncentred], ids=lambda m: m.name
 )
 def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     how = {"draws": 20, "chains": 2} if model is declared.lasso else {}

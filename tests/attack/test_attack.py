@@ -27,7 +27,8 @@ class ManyRidges(Machine):
     kinds = tuple(RIDGES)
 
 
-TestRidges, TestShared = Ridges.TestCase, Shared.TestCase
+TestRidges = Ridges.TestCase
+TestShared = pytest.mark.slow(Shared.TestCase)
 TestDeclared = pytest.mark.slow(Declared.TestCase)
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
 TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)

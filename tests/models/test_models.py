@@ -174,6 +174,7 @@ def test_ranks_arms_that_differ_by_a_constant_beside_an_idle_feature(file):
     assert (best == 2).all()
 
 
+@few("[logistic]")
 @pytest.mark.parametrize("name", ["logistic", "probit", "poisson"])
 def test_a_mode_that_streams_ranks_arms_that_differ_by_a_constant(name):
     mean, best = rates_learned(bb.load_model(name), engine="laplace")
@@ -302,26 +303,16 @@ def test_revenue_and_censored_times_are_densities():
     that the models return."""
     from scipy.integrate import quad
 
-    cases = {
-        "revenue": (
-            {
-                "beta": [0.9],
-                "theta": [0.5],
-                "sigma_log__": np.log(0.6),
-                "intercept_sold": -0.5,
-                "intercept_amount": -0.2,
-            },
-            0.0,
-            60.0,
-        ),
+    revenue = {"beta": [0.9], "theta": [0.5], "sigma_log__": np.log(0.6)}
+    revenue |= {"intercept_sold": -0.5, "intercept_amount": -0.2}
+    cases = {  # a point, the reward that has a mass of its own, and the largest one
+        "revenue": (revenue, 0.0, 60.0),
         "censored_time": ({"theta": [1.2], "intercept": 0.5}, 10.0, 10.0),
     }
     for name, (at, atom, end) in cases.items():
         built = bb.load_model(name).build(np.ones((1, 1)), [1.0])
-        logp, at = (
-            built.compile_logp([built["reward"]], **QUICK),
-            {k: np.array(v) for k, v in at.items()},
-        )
+        logp = built.compile_logp([built["reward"]], **QUICK)
+        at = {k: np.array(v) for k, v in at.items()}
 
         def density(reward, built=built, logp=logp, at=at):
             pm.set_data({"observed_reward": [reward]}, model=built)

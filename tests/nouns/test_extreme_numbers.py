@@ -169,7 +169,7 @@ def combined(model, policies, balances):
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(combined(ridges(), list(POLICIES), list(BALANCES)), worlds([1, 2, 5, 40]))
 def test_linear_bandits(tmp_path_factory, it, world):
     model, policy, balance = it

@@ -11,7 +11,7 @@ import bayesbandit as bb
 from bayesbandit.ope import Log, estimate, evaluate
 from bayesbandit.ope.weights import contextual, phi
 from bayesbandit_studies.evidence.designs import BATCH, DESIGNS, linear
-from tests.cases import in_gate
+from tests.cases import long_but
 
 N, K = 400, 3
 
@@ -577,8 +577,7 @@ def test_evaluation():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", ["well", "mis", "mis, decaying", "well, decaying"])
-@in_gate(2)
+@pytest.mark.parametrize("design", long_but(["mis, decaying"], DESIGNS))
 def test_coverage(design):
     """At least 91 % of 120 intervals of every target, within three standard errors (2.6 each)."""
     (well, floor), targets = DESIGNS[design], (0, 1, 2, (0, 1), (0, 2))

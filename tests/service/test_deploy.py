@@ -75,13 +75,8 @@ def test_the_image_has_the_extras_of_a_server_and_ends_as_nobody():
 def test_what_the_image_copies_is_what_the_package_is_built_from():
     """And no key, log or environment of the checkout."""
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").split()
-    build = {
-        "bayesbandit",
-        "models",
-        "pyproject.toml",
-        PROJECT["readme"],
-        *PROJECT["license-files"],
-    }
+    build = {"bayesbandit", "models", "pyproject.toml", PROJECT["readme"]}
+    build |= {*PROJECT["license-files"]}
     assert lines[0] == "*"
     assert {line[1:] for line in lines if line.startswith("!")} == build
     assert all((ROOT / name).exists() for name in build)
