@@ -115,17 +115,6 @@ def test_settings_not_given_are_those_of_the_preset(name):
     assert factory(2, 1).model == dataclasses.replace(preset.model, ridge=3.0)
 
 
-def test_the_version_is_that_of_the_package():
-    assert run("--version").output.split() == ["bayesbandit", bb.__version__]
-
-
-def test_reproduce_alone_lists_the_studies():
-    result = run("reproduce")
-    assert result.exit_code == 0
-    assert "lasso_ridge" in result.output
-    assert "Simulations that find the optimal assignment" in result.said
-
-
 def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch, tmp_path):
     monkeypatch.setattr("bayesbandit.runtime.plugins.entry_points", lambda group: [])
     result = run("reproduce")

@@ -102,17 +102,6 @@ def test_several_models_in_a_file(folder):
     assert bb.load_model(f"{path}:two").name == "two"
 
 
-def test_a_model_may_be_another_with_other_priors(tmp_path):
-    path = write(
-        tmp_path / "tight.py",
-        """
-        import bayesbandit as bb
-        tight = bb.load_model("ridge").with_priors(lam=100)
-        """,
-    )
-    assert bb.load_model(path) == bb.load_model("ridge").with_priors(lam=100)
-
-
 def test_a_broken_file_is_named(folder):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing.py"):
         bb.load_model(folder / "nothing.py")
@@ -130,10 +119,3 @@ def test_a_broken_file_is_named(folder):
     with pytest.raises(ImportError, match=r"syntax.py cannot be loaded: SyntaxError"):
         bb.load_model(path)
     assert not [name for name in sys.modules if name.endswith(("fails.py", "syntax.py"))]
-
-
-def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
-    package = tmp_path / "site-packages" / "bayesbandit"
-    monkeypatch.setattr(gallery, "_HERE", package)
-    (package / "_models").mkdir(parents=True)
-    assert gallery.own_folder() == package / "_models"

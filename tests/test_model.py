@@ -46,13 +46,6 @@ def rows(rng, n=5, d=3):
 # ---- what it is ---------------------------------------------------------------------------------
 
 
-def test_says_what_it_takes():
-    assert robust.name == "robust"
-    assert (robust.takes_arm, robust.takes_weight) == (False, True)
-    assert (shared.takes_arm, shared.takes_weight) == (True, False)
-    assert list(robust.priors) == ["theta", "sigma"]
-
-
 def test_prints_its_name_and_priors():
     assert repr(robust) == (
         'RewardModel(\'robust\', theta=Prior("Normal", mu=0, sigma=1, dims="feature"), '

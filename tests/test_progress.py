@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 
@@ -32,14 +31,6 @@ def test_a_run_that_fails_shows_how_far_it_came(capsys):
     with pytest.raises(RuntimeError, match="no"):
         bb.Experiment([World()], {"fails": fails}, 20, 2).run()
     assert "0/2" in capsys.readouterr().err
-
-
-def test_the_table_is_the_same(capsys):
-    experiment = bb.Experiment([bb.environments.bundled("iris")], [bb.LinTS, bb.BLTS], 40, 2)
-    shown = experiment.run()
-    assert "4/4" in capsys.readouterr().err
-    assert_frame_equal(shown, experiment.run(progress=False))
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.slow

@@ -56,13 +56,6 @@ def test_data_that_cannot_be_played(x, y, message):
         Classification(x, y, "toy")
 
 
-def test_settings_out_of_range():
-    with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
-        Classification(X, Y, "toy", max_features=0)
-    with pytest.raises(ValueError, match="toy: the table gives 3 features, over max_features=2"):
-        Classification(X, Y, "toy", max_features=2)
-
-
 def test_a_number_as_the_target_is_told():
     """A price has as many classes as values, of which each would be an arm."""
     x = np.random.default_rng(0).normal(size=(1_000, 2))

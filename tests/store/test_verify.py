@@ -339,14 +339,6 @@ def test_a_log_of_another_release_is_left_alone(tmp_path, change):
         bb.DecisionLog(url)
 
 
-@pytest.mark.slow
-def test_a_database_that_is_none(tmp_path):
-    path = tmp_path / "text.db"
-    path.write_text("no database at all, " * 100)
-    with pytest.raises(ConnectionError, match=r"text\.db cannot be read or written now: file is"):
-        bb.DecisionLog(f"sqlite:///{path}")
-
-
 def test_sqlite_is_durable(tmp_path):
     with bb.DecisionLog(fresh("sqlite", tmp_path)) as log, log.ledger.database.read() as connection:
         said = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in
