@@ -117,8 +117,19 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
     result = run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Of 14 arms the 10 most chosen are judged" in result.said
+    assert "probabilities are not tested: only the chosen arms' probabilities are" in result.said
     page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
     assert "Paired differences: policies less logged" in page
+
+
+@pytest.mark.slow
+def test_a_refuted_log(log, tmp_path):
+    mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
+    path = changed(log, tmp_path, arm=mostly, propensity=0.5)
+    result = run("evaluate", path, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "The logged probabilities are refuted (log E =" in result.said
+    assert "no interval is given" in result.said
 
 
 @pytest.mark.slow
