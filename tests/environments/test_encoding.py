@@ -18,6 +18,10 @@ def encode(x):
     return features
 
 
+def standard(column):
+    return (column - column.mean()) / column.std()
+
+
 @pytest.mark.parametrize(
     ("labels", "arms"),
     [
@@ -49,6 +53,23 @@ def test_arms_are_the_sorted_names_of_the_classes(labels, arms):
     assert [str(arm) for arm in named] == [
         v.decode() if isinstance(v, bytes) else str(v) for v in labels
     ]
+
+
+def test_columns_that_tell_nothing_are_dropped():
+    frame = pd.DataFrame(
+        {
+            "constant": 7.0,
+            "all missing": NAN,
+            "nothing": [None] * 6,
+            "one number": [2.0, NAN, 2.0, 2.0, NAN, 2.0],
+            "one text": "same",
+            "identifier": list("uvwxyz"),
+            "flag": [True] * 6,
+            "kept": X[:6, 0],
+        }
+    )
+    np.testing.assert_allclose(encode(frame)[:, 0], standard(X[:6, 0]))
+    assert encode(frame).shape == (6, 1)
 
 
 def test_encoding_does_not_touch_its_input():

@@ -126,6 +126,12 @@ NO_PLAYERS = {
 }
 
 
+def test_a_propensity_may_be_unknown():
+    player = answering(choose=lambda self, x: bb.Choice("class_0"))
+    table = bb.Experiment([WINE], {"odd": player}, 5, 1, points=6).run(progress=False)
+    assert table["propensity"].isna().all()
+
+
 @all_quick()
 @pytest.mark.parametrize("match", NO_PLAYERS)
 def test_what_is_no_player_is_named(match):
