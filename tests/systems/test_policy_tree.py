@@ -233,6 +233,8 @@ def test_arms_come_and_go_between_trees(preset):
     leaves = bandit.belief.leaves
     np.testing.assert_array_equal(leaves.plays[:, :2], plays[:, 1:])
     assert leaves.seen[:, 0].sum() == 251  # rounds of the arm that is gone are contexts still
+    bandit.belief._grow()
+    assert np.isfinite(bandit.belief.of_leaves()[0]).all()
     assert belief.n.shape == (3,)
 
 
