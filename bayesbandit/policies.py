@@ -20,7 +20,7 @@ from bayesbandit.runtime.shown import settings_repr
 
 Rounds = int | Array
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
-FEW_DRAWS = 4.0  # with another best arm, that count as much as what normals tell
+FEW_DRAWS = 10.0  # with another best arm, that count as much as what normals tell
 MANY_DRAWS = 1e4  # times as many, beside which this is rounding
 
 

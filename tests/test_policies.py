@@ -1,5 +1,7 @@
 """How a prediction becomes an arm: scores, their distribution, and probabilities by quadrature."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
+from bayesbandit.predictions import Draws, Joint, LocationScale
 from tests import oracle
 from tests.cases import few, moments_of
 
@@ -132,3 +135,35 @@ def test_top_two_is_what_its_draws_do(beta, rng):
     chosen = np.where(rng.random(40_000) < beta, first, second)
     frequency = np.bincount(chosen, minlength=3) / 40_000
     assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 40_000) + 1e-6).all()
+
+
+@pytest.mark.parametrize("kind", ["joint", "draws", "independent"])
+def test_top_two_finds_a_challenger_however_sure_it_is(kind, rng):
+    """Where next to no draw has another best arm: as many draws of the same posterior say."""
+    mean, sd = np.array([[1.0, 0.3, 0.2]]), np.array([0.2, 0.1, 0.1])
+    values = mean[0] + sd * rng.standard_normal((1_000_000, 3))
+    prediction = {
+        "joint": lambda: Joint(mean, np.diag(sd)[None]),
+        "draws": lambda: Draws(values[:400].T[None], joint=True),
+        "independent": lambda: LocationScale(mean, sd[None]),
+    }[kind]()
+    others = np.bincount(values.argmax(axis=1), minlength=3)[1:]
+    p = bb.TopTwo(0.5).probabilities(prediction)[0]
+    assert p[0] == pytest.approx(0.5, abs=0.01)
+    assert p[1] / p[2] == pytest.approx(others[0] / others[1], rel=0.6)
+    sure = replace(prediction, **{
+        "joint": {"root": 1e-3 * np.diag(sd)[None]},
+        "draws": {"values": mean[:, :, None] + 1e-3 * (values[:400] - mean[0]).T[None]},
+        "independent": {"scale": 1e-3 * sd[None]},
+    }[kind])  # fmt: skip
+    np.testing.assert_allclose(bb.TopTwo(0.5).probabilities(sure), [[0.5, 0.5, 0.0]], atol=1e-9)
+    alone = prediction.among(np.array([0]))
+    np.testing.assert_allclose(bb.TopTwo(0.5).probabilities(alone), [[1.0]])
+
+
+def test_the_challenger_of_dependent_arms_is_told_by_their_differences():
+    """The second arm's mean is nearly always .3 less than the first's; the third's is apart."""
+    root = np.array([[[1.0, 0.0], [1.0, 0.01], [0.0, 0.3]]])
+    prediction = Joint(np.array([[5.0, 4.7, 4.0]]), root)
+    p = bb.TopTwo(0.5).probabilities(prediction)[0]
+    assert p[1] < 0.01 < p[2]

@@ -25,6 +25,7 @@ SUSPICIOUS_ESS_RATIO = 3.0
 FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %
 RAISED_SE_RATIO = 1.25  # a warning above this factor of the standard error
 MISSING = (None, "open", "random")
+NOT_KNOWN_AVAILABLE = "are not known to have been available"
 
 Bounds = tuple[float, float]  # of rewards, lo < hi
 
@@ -123,14 +124,15 @@ def supported_by(
     lost = int((on & ~could).sum())
     if not lost:
         return on, []
+    by_probability = log.probabilities is not None or log.available is None
+    had = "had probability 0" if by_probability else NOT_KNOWN_AVAILABLE
     if not while_available:
         raise Unsupported(
-            f"the target wants arms that had probability 0, or are not known to have been "
-            f"available, in {lost} of {int(on.sum())} rounds "
+            f"the target wants arms that {had} in {lost} of {int(on.sum())} rounds "
             f"({lost / on.sum():.1%}); in Python, while_available=True leaves these rounds out"
         )
     if not could.any():
-        raise Unsupported("the target wants arms that had probability 0 in every round")
+        raise Unsupported(f"the target wants arms that {had} in every round")
     share = could.sum() / on.sum()
     return could, [f"the value is that of the {share:.1%} of rounds where it could act"]
 

@@ -137,12 +137,55 @@ def test_of_a_history():
         Log.of(3)
 
 
+def test_rounds_before_a_change_of_arms_say_nothing_of_what_else_was_available():
+    """An arm that was not there yet earned next to nothing, by a narrow interval."""
+    rng = np.random.default_rng(0)
+    means = {"a": 0.0, "b": 0.2, "c": 0.4, "d": 1.0}
+    bandit = bb.LinTS(["a", "b", "c"], 0, min_probability=0.1, seed=0)
+    for t in range(300):
+        if t == 100:
+            bandit.remove_arm("c")
+        if t == 200:
+            bandit.add_arm("d")
+        decision = bandit.choose(np.zeros(0))
+        bandit.observe(decision, means[decision.arm] + 0.1 * rng.normal())
+    found = Log.of(bandit.history)
+    for arm in found.arms:
+        with pytest.raises(ValueError, match="not known to have been available in "):
+            bb.ope.estimate(found, arm)
+    with pytest.raises(ValueError, match="in every round"):
+        bb.ope.estimate(found, "c", while_available=True)
+    for arm in ("a", "b", "d"):
+        result = bb.ope.estimate(found, arm, while_available=True)
+        assert abs(result.value - means[arm]) < 4 * result.se
+        assert result.n == 100
+
+
+def test_arms_that_were_not_available_are_left_out_of_a_log_of_propensities():
+    available = np.array([[1, 1], [1, 1], [1, 0], [1, 1]])
+    found = log(probabilities=None, propensity=[0.5, 0.75, 1.0, 0.5], available=available)
+    with pytest.raises(ValueError, match="not known to have been available in 1 of 4"):
+        bb.ope.estimate(found, "b")
+    assert bb.ope.estimate(found, "b", while_available=True).n == 3
+    assert bb.ope.estimate(found, "a").n == 4
+
+
+def test_rewards_of_a_log_come_after_their_decisions():
+    for reward_time, words in (
+        ([1, 2, np.nan, 4], "round 2, of reward 1, has no reward_time"),
+        ([1, 2, 3, 2.5], "round 3, of reward 2, has a reward_time before its time"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            log(time=[0, 1, 2, 3], reward_time=reward_time)
+
+
 def test_rewards_within_a_delay():
     """Later ones are missing, or the default; the last rounds, which lack the time, are left out.
 
     Also where nobody clicked within the delay, and the only click came in the last rounds.
     """
-    timed = log(time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
+    reward = [1.0, 0.0, np.nan, 2.0]
+    timed = log(reward=reward, time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
     np.testing.assert_array_equal(timed.within(2, default=-1.0).reward, [1.0, -1.0, -1.0])
     for default in ("none", None, np.inf, True):
         with pytest.raises(ValueError, match="default must be a finite number"):

@@ -62,6 +62,7 @@ FILES = {
     "beside points": ("a;b\n0,5;0.125\n1,25;2\n", {"sep": ";", "decimal": ","},
                       {"a": [0.5, 1.25], "b": ["0.125", "2"]}),
     "thousands": ('a,b\n900,2\n"1,234",1\n', {}, "'a' has '1,234'.*thousands must be removed"),
+    "thousands and a point": ('a,b\n2.5,2\n"1,234.5",1\n', {}, "'a' has '1,234.5'.*thousands"),
     "thousands as text": ('a,b\n"1,234",1\n900,2\n', {"decimal": "."},
                           {"a": ["1,234", "900"], "b": [1, 2]}),
     "points": ("a;b\n900;1\n1.500;2\n", {"sep": ";"}, {"a": [900, 1.5], "b": [1, 2]}),

@@ -108,9 +108,17 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
 
 
 def propensities_of(
-    probabilities: Any, propensity: Any, played: np.ndarray, arms: tuple[Name, ...]
+    probabilities: Any,
+    propensity: Any,
+    played: np.ndarray,
+    arms: tuple[Name, ...],
+    all_available: bool,
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return every arm's probability (n, K), if known, and the chosen arm's (n,)."""
+    """Return every arm's probability (n, K), if known, and the chosen arm's (n,).
+
+    all_available: whether all arms were always available, so that of two one has what the other
+    leaves.
+    """
     n = len(played)
     e = None
     rows = np.arange(n)
@@ -134,7 +142,7 @@ def propensities_of(
             f"the arm of round {t}, {arms[played[t]]!r}, was chosen with probability 0; so were "
             f"{int((p == 0).sum())} of {n}"
         )
-    if e is None and len(arms) == 2:
+    if e is None and len(arms) == 2 and all_available:
         e = np.empty((n, 2))
         e[rows, played], e[rows, 1 - played] = p, 1 - p
     return e, p

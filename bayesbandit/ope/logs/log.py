@@ -63,7 +63,7 @@ class Log:
         columns are the arms' names.
     arms: the names of the columns of `probabilities`. Default: 0 … K − 1, if arms are such numbers.
     propensity: the chosen arm's probability (n,), if those of the others are not known. With two
-        arms, the other's is computed.
+        arms, the other's is computed, unless `available` is given.
     batch: labels (n,), ascending. The policy may change only between batches; predicted means and
         weights change there, too. Default: batch sizes double from one round to a fiftieth of the
         rounds before, or to 20 rounds if that is more.
@@ -113,7 +113,7 @@ class Log:
         self.features, self.x = contexts_of(x, n)
         self.reward = rewards_of(reward, n)
         self.probabilities, self.propensity = propensities_of(
-            probabilities, propensity, self.played, self.arms
+            probabilities, propensity, self.played, self.arms, available is None
         )
         self.available = available_of(available, self.played, self.probabilities, self.arms)
         self.batch = ascending(batch, n, "batch")
