@@ -135,7 +135,7 @@ COLUMNS = [
     ([*CSV, "--target", "none"], "got 'none', and the columns are"),
     (CSV, "needs --target, the column to predict, or --column reward=NAME for each arm"),
     ([*CSV, *columns("reward=age")], "there must be two arms or more; got ['age']"),
-    ([*CSV, *columns("reward=age", "reward=up")], "no column 'up' of rewards; the columns are"),
+    ([*CSV, *columns("reward=age", "reward=up")], "no single column 'up'; the columns are"),
     ([*CSV, *columns("reward=age", "x=height")], "is one of reward, drop, context; got 'x'"),
     ([*CSV, *columns("reward=age", "reward=label")], "column 'label' (reward) must be numbers; go"),
     ([*LABEL, *columns("drop=up")], "drop: there is no column 'up'; there are 'age', 'height'"),

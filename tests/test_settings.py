@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.environments.linear import Linear
+from bayesbandit.environments import Linear
 from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest

@@ -1,11 +1,14 @@
 """Environments for bandits: simulated designs, classification data, and tables of rewards."""
 
 from bayesbandit.environments.base import Environment, Sample
-from bayesbandit.environments.classification import Classification
 from bayesbandit.environments.datasets import BUNDLED, bundled, from_csv, from_frame, openml
-from bayesbandit.environments.linear import Linear
-from bayesbandit.environments.rewards import KnownRewards
-from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
+from bayesbandit.environments.rows import Classification, KnownRewards
+from bayesbandit.environments.synthetic import (
+    Linear,
+    NonLinear,
+    SparseLinear,
+    SyntheticExample,
+)
 
 __all__ = [
     "BUNDLED",

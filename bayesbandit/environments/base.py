@@ -94,45 +94,42 @@ def check_sample(sample: object, environment: Environment, horizon: int | None) 
 
 
 def _check_arrays(sample: Sample, K: int, d: int, horizon: int | None) -> None:
-    """Raise an error unless the arrays of a sample have numbers of the right shapes."""
-    T = _rows(sample.x, "x")
+    """Raise an error unless the arrays of a sample have finite numbers and the right shapes."""
+    T = _rows(sample, "x")
+    m = _rows(sample, "warm_arm")
     if T == 0 or (horizon is not None and horizon < T):
         most = "1 round or more" if horizon is None else f"1 to {horizon:,} rounds"
         raise ValueError(f"x must have {most}; got {T:,}")
-    _check_shape(sample.x, "x", (T, d), (T, K, d))
-    _check_shape(sample.mean, "mean", (T, K))
-    _check_shape(sample.reward, "reward", (T, K))
-    if m := _rows(sample.warm_arm, "warm_arm"):
-        _check_shape(sample.warm_x, "warm_x", (m, d))
-        _check_shape(sample.warm_arm, "warm_arm", (m,))
-        _check_shape(sample.warm_reward, "warm_reward", (m,))
-        _check_shape(sample.warm_propensity, "warm_propensity", (m,))
-        propensities(sample.warm_propensity, m)
-        unknown = sample.warm_arm[~np.isin(sample.warm_arm, np.arange(K))]
-        if sample.warm_arm.dtype.kind not in "iu" or len(unknown):
-            first = unknown[0] if len(unknown) else sample.warm_arm[0]
-            raise ValueError(f"warm_arm must be integers from 0 to {K - 1}; got {first}")
+    shapes: dict[str, list[tuple[int, ...]]] = {
+        "x": [(T, d), (T, K, d)], "mean": [(T, K)], "reward": [(T, K)],
+    }  # fmt: skip
+    if m:
+        shapes |= {"warm_x": [(m, d)], "warm_arm": [(m,)], "warm_reward": [(m,)]}
     if (sample.test_x is None) != (sample.test_mean is None):
         raise ValueError("test_x and test_mean must be given together; one is None")
-    if sample.test_x is not None and sample.test_mean is not None:
-        n = _rows(sample.test_x, "test_x")
-        _check_shape(sample.test_x, "test_x", (n, d), (n, K, d))
-        _check_shape(sample.test_mean, "test_mean", (n, K))
+    if sample.test_x is not None:
+        n = _rows(sample, "test_x")
+        shapes |= {"test_x": [(n, d), (n, K, d)], "test_mean": [(n, K)]}
+    for what, allowed in shapes.items():
+        _rows(sample, what)
+        array = getattr(sample, what)
+        if array.shape not in allowed:
+            shown = " or ".join(map(str, allowed))
+            raise ValueError(f"{what} must have shape {shown}; got {array.shape}")
+        finite(array, what, MAX_ABS_VALUE)
+    if m:
+        propensities(sample.warm_propensity, m)
+        whole = sample.warm_arm.dtype.kind in "iu"
+        if (
+            unknown := sample.warm_arm[~np.isin(sample.warm_arm, np.arange(K) if whole else [])]
+        ).size:
+            raise ValueError(f"warm_arm must be integers from 0 to {K - 1}; got {unknown[0]}")
 
 
-def _rows(array: object, what: str) -> int:
+def _rows(sample: Sample, what: str) -> int:
     """Return the number of rows of an array of numbers; raise TypeError for anything else."""
+    array = getattr(sample, what)
     if not isinstance(array, np.ndarray) or array.ndim == 0 or array.dtype.kind not in "iuf":
         shown = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
         raise TypeError(f"{what} must be a NumPy array of numbers; got {shown}")
     return len(array)
-
-
-def _check_shape(array: np.ndarray, what: str, *allowed: tuple[int, ...]) -> None:
-    """Raise an error unless an array has finite numbers and one of these shapes."""
-    _rows(array, what)
-    if array.shape not in allowed:
-        raise ValueError(
-            f"{what} must have shape {' or '.join(map(str, allowed))}; got {array.shape}"
-        )
-    finite(array, what, MAX_ABS_VALUE)

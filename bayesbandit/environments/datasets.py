@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name, Sparse
-from bayesbandit.environments.classification import Classification
+from bayesbandit.environments.rows import Classification, apart, errors_of
 from bayesbandit.tables.encoder import MAX_FEATURES
 from bayesbandit.tables.files import read, stem_of
-from bayesbandit.tables.inputs import named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,17 +108,9 @@ def openml(
 
 def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return a table's features and labels. Rows without a label are dropped with a warning."""
-    import pandas as pd
-
-    if not isinstance(df, pd.DataFrame):
-        raise TypeError(f"{name}: the table must be a pandas DataFrame; got {type(df).__name__}")
-    columns = list(df.columns)
-    if columns.count(target) != 1:
-        raise ValueError(
-            f"{name}: the target must be one of the columns; got {target!r}, and the columns are "
-            f"{named(columns)}"
-        )
-    return labelled(df.drop(columns=target), df[target], name)
+    with errors_of(name):
+        x, y = apart(df, [target])
+    return labelled(x, y[target], name)
 
 
 def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tuple[X, pd.Series]:

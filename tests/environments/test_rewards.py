@@ -47,7 +47,7 @@ def test_a_reward_that_is_none(frame, paid, match):
     ("settings", "match"),
     [
         ({"rewards": ["a"]}, "there must be two arms or more; got"),
-        ({"rewards": ["a", "q"]}, "no column 'q' of rewards; the columns are 'x', 'z', 'a', 'b'"),
+        ({"rewards": ["a", "q"]}, "no single column 'q'; the columns are 'x', 'z', 'a', 'b'"),
     ],
 )
 def test_columns_that_make_no_arms(frame, settings, match):
@@ -56,5 +56,5 @@ def test_columns_that_make_no_arms(frame, settings, match):
 
 
 def test_rewards_are_of_a_table():
-    with pytest.raises(TypeError, match="z: the table must be a pandas DataFrame; got a csr_m"):
+    with pytest.raises(TypeError, match="z: the table must be a pandas DataFrame; got csr_m"):
         KnownRewards(csr_matrix(np.eye(3)), ["a", "b"], "z")
