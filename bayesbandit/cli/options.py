@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from bayesbandit.runtime.addresses import hidden, shown
+from bayesbandit.runtime.addresses import hidden
 from bayesbandit.tables.role_names import COLUMN_ROLES, DEFAULTS, PROBABILITY_PREFIX
 
 DATA_PANEL = "Data"
@@ -71,28 +71,16 @@ Out = Annotated[
 ]
 
 
-@runtime_checkable
-class UsageError(Protocol):
-    """An error of a command line."""
-
-    message: str
-
-
 class Commands(TyperGroup):
     """The commands. A usage error quotes what was typed, but no password of a database."""
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command that the context names."""
-        words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
         try:
             return super().invoke(ctx)
         except Exception as error:  # of typer's own copy of click, or of click: by what they have
-            if not isinstance(error, UsageError):
-                raise
-            message = error.message
-            for word in filter(lambda word: "://" in word, words):
-                message = message.replace(word, shown(word))
-            error.message = hidden(message)
+            if hasattr(error, "message"):
+                error.message = hidden(error.message)
             raise
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli import logs
 from bayesbandit.cli.output import clear_errors, counted
+from bayesbandit.runtime.addresses import hidden, shown
 
 if TYPE_CHECKING:
     from bayesbandit.store.log import DecisionLog
@@ -110,7 +112,7 @@ def serve(
         limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )  # fmt: skip
     server = Server(config)
-    logger = logs.lines()
+    logger = lines()
     server.run()
     if not server.started:
         raise typer.Exit(1)
@@ -127,7 +129,7 @@ def begun_log(url: str) -> DecisionLog:
     file = place.partition("?")[0].removeprefix("/")
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
-        raise FileNotFoundError(f"there is no log {file}")
+        raise FileNotFoundError(f"there is no log {shown(url)}")
     opened = DecisionLog(url)
     try:
         opened.ledger.begun()
@@ -165,7 +167,7 @@ def learn(
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        logger = logs.lines()
+        logger = lines()
         begun = service.version
         while not stop.is_set():
             before = service.version
@@ -187,3 +189,28 @@ def learn(
         if service.version > begun:
             service.snapshot()  # from which others start at once
         service.log.close()
+
+
+class Lines(logging.Formatter):
+    """Records as lines without passwords: `TIME LEVEL sentence`. A traceback follows its line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        message = " ".join(record.getMessage().splitlines())
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return hidden(f"{at.replace('+00:00', 'Z')} {record.levelname} {message}{trace}")
+
+
+def lines() -> logging.Logger:
+    """Send warnings of the process, and all that the toolkit says, to stderr as lines.
+
+    Return the logger of the toolkit.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    logger = logging.getLogger("bayesbandit")
+    logger.setLevel(logging.INFO)
+    return logger

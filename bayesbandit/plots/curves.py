@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import curves, last
+from bayesbandit.evaluation.text import span
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
 MAX_PANELS = 12  # of a picture, one for each environment
@@ -86,14 +87,9 @@ def over_time(
 
 def replications(counts: pd.Series) -> str:
     """Return the number of replications as words for a title. counts: one for each line."""
-    least, most = int(counts.min()), int(counts.max())
-    if most == 1:
-        return "one replication"
-    return f"{most:,} replications" if least == most else f"{least:,} to {most:,} replications"
+    return "one replication" if counts.max() == 1 else f"{span(counts)} replications"
 
 
 def horizon(table: pd.DataFrame) -> str:
     """Return the rounds after which the runs of a table end, as words for a title."""
-    least, most = last(table)["t"].agg(["min", "max"])
-    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return f"after {span} rounds"
+    return f"after {span(last(table)['t'])} rounds"

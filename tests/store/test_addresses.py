@@ -90,7 +90,7 @@ def test_no_error_has_the_secret_of_an_address():
     assert not told
 
 
-@pytest.mark.parametrize("url", ADDRESSES[::9])
+@pytest.mark.parametrize("url", [*ADDRESSES[::9], f"sqlite+pysqlcipher://:{SECRET}@/offers.db"])
 @pytest.mark.parametrize(
     "words", [["learn", "--once", "--log"], ["report", "--log"], ["evaluate"], ["learn"]]
 )
