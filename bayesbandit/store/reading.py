@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Row, func, select, tuple_
 
-from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, row_type
 from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
@@ -21,6 +20,11 @@ from bayesbandit.store.versions import Version, catch_up, restored
 
 OPEN_STATE = "open"
 BEFORE_ALL_TIME = -(2**63)
+COLUMNS = [
+    "decision_id", "decided_at", "arm", "propensity", "arms", "probabilities", "mean", "sd", "x",
+    "context", "reward", "rewarded_at", "status", "activated", "version",
+]  # fmt: skip
+DTYPES = {"propensity": float, "reward": float, "activated": bool, "version": "int64"}
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
@@ -61,41 +65,26 @@ def frames(
 
 def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     """Return the table of decisions as `recorded` has them: one row for each."""
-    stored = [stored_of(row) for row in rows]
-    mean = pd.Series([None] * len(stored), dtype=object)
-    sd = mean.copy()
-    groups: dict[tuple[Name, ...], list[int]] = {}
-    for i, one in enumerate(stored):
-        groups.setdefault(one.arms, []).append(i)
-    for arms, which in groups.items():
-        records = np.stack([stored[i].row for i in which])
+    cells = [
+        (
+            one.id, one.decided_at, one.arm, one.propensity, one.arms, one.probabilities, None,
+            None, one.row, one.context, reward_of(row), row.observed_at, row.outcome or OPEN_STATE,
+            row.shown, one.version,
+        )
+        for row, one in zip(rows, map(stored_of, rows), strict=True)
+    ]  # fmt: skip
+    frame = pd.DataFrame(cells, columns=COLUMNS, dtype=object)
+    mean = frame["mean"].copy()
+    sd = frame["sd"].copy()
+    for arms, alike in frame.groupby("arms", sort=False).indices.items():
+        numbers = np.stack(frame["x"].iloc[alike])
         K = len(arms)
-        record = records.view(row_type(records.shape[1] - TAIL - 3 * K, K))[:, 0]
-        scale = deviation(record["rule"][:, None], record["scale"], record["last"])
-        mean.iloc[which] = [*record["mean"]]
-        sd.iloc[which] = [*scale]
-
-    def plain(name: str) -> pd.Series:
-        return pd.Series([getattr(one, name) for one in stored], dtype=object)
-
-    columns = {
-        "decision_id": plain("id"),
-        "decided_at": _times([one.decided_at for one in stored]),
-        "arm": plain("arm"),
-        "propensity": plain("propensity").astype(np.float64),
-        "arms": plain("arms"),
-        "probabilities": plain("probabilities"),
-        "mean": mean,
-        "sd": sd,
-        "x": pd.Series([one.row[:n_features] for one in stored], dtype=object),
-        "context": plain("context"),
-        "reward": np.array([reward_of(row) for row in rows], dtype=np.float64),
-        "rewarded_at": _times([row.observed_at for row in rows]),
-        "status": pd.Series([row.outcome or OPEN_STATE for row in rows], dtype=object),
-        "activated": np.array([row.shown for row in rows], dtype=np.bool_),
-        "version": plain("version").astype(np.int64),
-    }
-    return pd.DataFrame(columns)
+        record = numbers.view(row_type(numbers.shape[1] - TAIL - 3 * K, K))[:, 0]
+        mean.iloc[alike] = [*record["mean"]]
+        sd.iloc[alike] = [*deviation(record["rule"][:, None], record["scale"], record["last"])]
+    x = pd.Series([numbers[:n_features] for numbers in frame["x"]], dtype=object)
+    times = {name: _times(frame[name]) for name in ("decided_at", "rewarded_at")}
+    return frame.assign(mean=mean, sd=sd, x=x, **times).astype(DTYPES)
 
 
 def reward_of(row: Row[Any]) -> float | None:
@@ -104,7 +93,7 @@ def reward_of(row: Row[Any]) -> float | None:
     return came if row.reward is None else row.reward
 
 
-def _times(at: Sequence[int | None]) -> pd.Series:
+def _times(at: pd.Series) -> pd.Series:
     moments = [BEFORE_ALL_TIME if one is None else one for one in at]
     return pd.Series(np.array(moments, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
 
