@@ -53,8 +53,7 @@ def train(
     """
     with clear_errors():
         from bayesbandit.ope.logs.files import read_rounds
-        from bayesbandit.scale.learning import learn
-        from bayesbandit.scale.source import table_of
+        from bayesbandit.scale.learning import learn, table_of
         from bayesbandit.tables.files import is_parquet
 
         check_file(out)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking
-from bayesbandit.evaluation.regrets import regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
     SCHEMA,
@@ -12,8 +11,10 @@ from bayesbandit.evaluation.results import (
     curves,
     first_optimal,
     last,
+    regrets,
     seed_of,
     summary,
+    wide,
 )
 from bayesbandit.evaluation.text import markdown, within
 from bayesbandit.runtime.lazy import missing

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesbandit.evaluation.text import cells
 
-PIXEL_RATIO = 1.5
+PIXEL_RATIO = 1.5  # pixels of a picture, to one of the page
 PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
        padding: 0 1rem; }
@@ -41,7 +41,8 @@ def page(
     versions of the run.
     """
     shown = "\n".join(
-        f'<div class="picture"><img alt="{escape(alt, quote=True)}" width={_width(png)} '
+        f'<div class="picture"><img alt="{escape(alt, quote=True)}" '
+        f"width={round(int.from_bytes(png[16:20]) / PIXEL_RATIO)} "
         f'src="data:image/png;base64,{b64encode(png).decode()}"></div>'
         for alt, png in pictures.values()
     )
@@ -68,11 +69,6 @@ def page(
 </body>
 </html>
 """
-
-
-def _width(png: bytes) -> int:
-    """Return the width on the page, in pixels. The picture has 1.5 times as many pixels."""
-    return round(int.from_bytes(png[16:20], "big") / PIXEL_RATIO)
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit.checks import shown
+from bayesbandit.evaluation.text import within
 
 SCHEMA: dict[str, str] = {
     "environment": "str",
@@ -136,6 +137,38 @@ def curves(table: pd.DataFrame) -> pd.DataFrame:
 def last(table: pd.DataFrame) -> pd.DataFrame:
     """Return the last checkpoint of each run."""
     return table.loc[table.groupby(RUN, sort=False)["t"].idxmax()].reset_index(drop=True)
+
+
+def regrets(table: pd.DataFrame) -> pd.DataFrame:
+    """Return each bandit's regret at the end, one row for each environment and bandit.
+
+    The columns are the mean `regret`, its standard error `regret_se` over replications, the
+    `median` and the number of `replications`.
+    """
+    cells = last(check(table)).groupby(["environment", "bandit"], sort=False)["regret"]
+    frame = cells.agg(regret="mean", regret_se="sem", median="median", replications="size")
+    return frame.reset_index()
+
+
+def wide(
+    cells: pd.DataFrame,
+    digits: int = 0,
+    index: str = "environment",
+    column: str = "bandit",
+    value: str = "regret",
+    sign: bool = False,
+) -> pd.DataFrame:
+    """Return a row for each value of `index` and a column for each value of `column`.
+
+    A cell is `value` ± its standard error, which is taken from the column `value`_se.
+    """
+    order = [pd.unique(cells[name]).tolist() for name in (index, column)]
+    texts = [
+        within(mean, se, digits, sign)
+        for mean, se in zip(cells[value], cells[f"{value}_se"], strict=True)
+    ]
+    shown = cells.assign(cell=texts).pivot(index=index, columns=column, values="cell")
+    return shown.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
 
 
 def seed_of(table: pd.DataFrame) -> int:

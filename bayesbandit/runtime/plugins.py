@@ -10,8 +10,6 @@ from types import ModuleType
 
 from bayesbandit.runtime import user_modules
 
-_loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has been run
-
 
 class Failed(RuntimeError):
     """An error in a run, which names the player and the environment."""
@@ -27,9 +25,8 @@ def module_of(path: Path, prefix: str) -> ModuleType:
         raise FileNotFoundError(f"there is no file {path}")
     name = f"{prefix}{path}"
     text = path.read_bytes()
-    before = _loaded.get(name)
-    if before is not None and before[0] == text and sys.modules.get(name) is before[1]:
-        return before[1]
+    if name in sys.modules and user_modules.text(name) == text:
+        return sys.modules[name]
     spec = spec_from_file_location(name, path)
     if spec is None:
         raise ImportError(f"{path} cannot be loaded as Python")
@@ -41,7 +38,6 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # a file's own code raises what it likes
         del sys.modules[name]
         raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
-    _loaded[name] = text, module
     return module
 
 

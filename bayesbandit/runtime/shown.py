@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 MAX_ROWS = 20  # of a table in a notebook
@@ -37,16 +37,13 @@ def settings_repr(settings: Any) -> str:
     parts = []
     for field in sorted(fields(settings), key=lambda field: bool(field.kw_only)):
         value = getattr(settings, field.name)
-        default = _default(field)
+        factory = field.default_factory
+        default = field.default if factory is MISSING else factory()
         if default is MISSING and not shows_all():
             parts.append(repr(value))
         elif _differs(value, default) or (shows_all() and not field.kw_only):
             parts.append(f"{field.name}={value!r}")
     return f"{type(settings).__name__}({', '.join(parts)})"
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _differs(value: object, default: object) -> bool:

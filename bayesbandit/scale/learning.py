@@ -5,7 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +18,8 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.base import Mergeable, Postponable, needed
 from bayesbandit.checks import Contexts, Name
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.scale.source import table_of
+from bayesbandit.tables import inputs
+from bayesbandit.tables.files import is_parquet, only_of_csv, read
 from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.roles import roles_of
 from bayesbandit.tables.samples import reduced
@@ -208,3 +212,43 @@ def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> set[Name]:
         return {checks.arm_name(value) for value in whole(frame[arm]).unique().tolist()}
     except TypeError as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def table_of(source: object, **form: Any) -> pd.DataFrame | dd.DataFrame:
+    """Return a table in memory, or a dask.dataframe, which computes nothing yet.
+
+    source: a table; or the path of a file, or Parquet files by a folder, a pattern with * or an
+    address as s3://…, which Dask reads. One Parquet file is read whole where there is no Dask;
+    another file, CSV or JSON lines, always, as `form` says: see `tables.files.read`. Raise
+    FileNotFoundError if there are none, and TypeError for a table whose columns have no names.
+    """
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if path.is_file() and not is_parquet(path):
+            return read(path, **form)
+        only_of_csv(form)
+        if path.is_file() and find_spec("dask") is None:
+            return read(path)
+        return _parquet(fspath(source))
+    if inputs.is_dask(source):
+        return source
+    return inputs.table(source)
+
+
+def _parquet(path: str) -> dd.DataFrame:
+    try:
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise ImportError(
+            "Dask reads several Parquet files: pip install 'bayesbandit[dask]', or give one "
+            "file, or the table that pandas.read_parquet reads"
+        ) from error
+    try:
+        frame = dd.read_parquet(path)
+    except ValueError as error:  # of Dask, and of pyarrow for a file that is none
+        raise ValueError(f"{path} cannot be read as Parquet files: {error}") from error
+    except FileNotFoundError:
+        frame = None
+    if frame is None or not len(frame.columns):
+        raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
+    return frame

@@ -10,6 +10,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
+from bayesbandit.runtime.addresses import hidden
+from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import LEARN, LEARNED, Outcome
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bayesbandit")
 DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
+
+
+def check_log(log: object) -> Ledger:
+    """Return the ledger of a log; raise TypeError unless it is a `DecisionLog`."""
+    if not isinstance(log, DecisionLog):
+        raise TypeError(
+            f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {hidden(repr(log))}'
+        )
+    return log.ledger
 
 
 class Learner:

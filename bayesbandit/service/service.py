@@ -17,8 +17,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Contexts, Name
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import new_ids
-from bayesbandit.service.beginning import beginning_of, check_log, check_same, described
-from bayesbandit.service.learner import Learner
+from bayesbandit.service.learner import Learner, check_log
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
@@ -40,7 +39,13 @@ from bayesbandit.store.rows import (
     seeds_of,
     to_microseconds,
 )
-from bayesbandit.store.settings import Beginning, settings_of
+from bayesbandit.store.settings import (
+    Beginning,
+    beginning_of,
+    check_same,
+    described,
+    settings_of,
+)
 from bayesbandit.store.versions import rehearse
 
 

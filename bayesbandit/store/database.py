@@ -317,25 +317,24 @@ class Database:
     def checkpoint(self) -> None:
         """Write what SQLite keeps beside its file into the file, so that a copy has it."""
         if self.sqlite:
-            self.pragma("wal_checkpoint(PASSIVE)")
+            self.pragmas("wal_checkpoint(PASSIVE)")
 
     def empty_wal(self) -> None:
         """Write what SQLite keeps beside its file into the file, and empty the file beside it.
 
         If others read the log meanwhile, what they need stays until the next checkpoint.
         """
-        if not self.sqlite:
-            return
-        with self._answering(), closing(self.connected().raw_connection()) as raw:
-            cursor = raw.cursor()
-            cursor.execute(f"PRAGMA busy_timeout={MILLISECONDS_TO_EMPTY}")
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            cursor.execute(f"PRAGMA busy_timeout={1000 * self.timeout:.0f}")
+        if self.sqlite:
+            self.pragmas(
+                f"busy_timeout={MILLISECONDS_TO_EMPTY}", "wal_checkpoint(TRUNCATE)",
+                f"busy_timeout={1000 * self.timeout:.0f}",
+            )  # fmt: skip
 
-    def pragma(self, text: str) -> None:
+    def pragmas(self, *texts: str) -> None:
         """Do what SQLite does outside of transactions."""
         with self._answering(), closing(self.connected().raw_connection()) as raw:
-            raw.cursor().execute(f"PRAGMA {text}")
+            for text in texts:
+                raw.cursor().execute(f"PRAGMA {text}")
 
 
 def microseconds(at: float | None = None) -> int:

@@ -45,7 +45,7 @@ def _copy(ledger: Ledger, path: Path) -> None:
             for table in metadata.sorted_tables:
                 for part in rows.execute(select(table)).mappings().partitions():
                     target.execute(insert(table), [dict(row) for row in part])
-        copy.pragma("journal_mode=DELETE")  # all in one file
+        copy.pragmas("journal_mode=DELETE")  # all in one file
     finally:
         copy.close()
 

@@ -24,7 +24,12 @@ COLUMNS = [
     "decision_id", "decided_at", "arm", "propensity", "arms", "probabilities", "mean", "sd", "x",
     "context", "reward", "rewarded_at", "status", "activated", "version",
 ]  # fmt: skip
-DTYPES = {"propensity": float, "reward": float, "activated": bool, "version": "int64"}
+DTYPES: dict[str, Any] = {
+    "propensity": float,
+    "reward": float,
+    "activated": bool,
+    "version": "int64",
+}
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
@@ -76,9 +81,9 @@ def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     frame = pd.DataFrame(cells, columns=COLUMNS, dtype=object)
     mean = frame["mean"].copy()
     sd = frame["sd"].copy()
-    for arms, alike in frame.groupby("arms", sort=False).indices.items():
-        numbers = np.stack(frame["x"].iloc[alike])
-        K = len(arms)
+    for alike in frame.groupby("arms", sort=False).indices.values():
+        numbers = np.stack(frame["x"].iloc[alike].to_list())
+        K = len(frame["arms"][alike[0]])
         record = numbers.view(row_type(numbers.shape[1] - TAIL - 3 * K, K))[:, 0]
         mean.iloc[alike] = [*record["mean"]]
         sd.iloc[alike] = [*deviation(record["rule"][:, None], record["scale"], record["last"])]

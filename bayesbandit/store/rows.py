@@ -115,7 +115,10 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     if isinstance(x, np.ndarray):
         x = x.tolist()
     elif isinstance(x, Table):
-        x = _records(x)
+        import narwhals as nw
+
+        table: Any = x
+        x = nw.from_native(table).rows(named=True)
     if one:
         return [json_text(x)]
     assert isinstance(x, Sequence)
@@ -131,12 +134,6 @@ def same_json(one: str | None, other: str | None) -> bool:
 
 def _parsed(text: str) -> object:
     return json.loads(text, parse_constant=str)  # NaN as a text, so that equal contexts are equal
-
-
-def _records(table: Any) -> list[dict[Any, Any]]:
-    import narwhals as nw
-
-    return nw.from_native(table).rows(named=True)
 
 
 def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:

@@ -1,13 +1,19 @@
-"""How a log joins rewards to decisions: the same for all of its processes."""
+"""How a log began: its bandit, and how rewards join decisions; the same for all processes."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bayesbandit.checks import MAX_ABS_VALUE, Name, number, seconds
+from bayesbandit.checks import MAX_ABS_VALUE, Name, number, seconds, shown
 from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Outcome
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.store.log import DecisionLog
 
 
 @dataclass(frozen=True)
@@ -78,3 +84,37 @@ def settings_of(
         raise TypeError(f"activation must be True or False; got {activation!r}")
     microseconds = None if span is None else math.ceil(span * 1e6)
     return Settings(microseconds, default_reward, activation)
+
+
+def described(bandit: Bandit) -> dict[str, Any]:
+    """Return what identifies a bandit in a log, as plain values: arms, features, policy, rounds."""
+    encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
+    return {
+        "arms": list(bandit.arms),
+        "n_features": bandit.n_features,
+        "encoder": encoder,
+        "policy": shown(bandit.policy),
+        "rounds": [bandit.t, bandit.history.total],
+    }
+
+
+def beginning_of(bandit: Bandit, beginning: Beginning) -> dict[str, Any]:
+    """Return `described` as a log has it. A new bandit stands for one that had rounds."""
+    description: dict[str, Any] = json.loads(json.dumps(described(bandit)))
+    return description if any(description["rounds"]) else description | {"rounds": beginning.rounds}
+
+
+def check_same(log: DecisionLog, beginning: Beginning, described_as: Mapping[str, Any]) -> None:
+    """Raise ValueError unless what is given is that with which the log began."""
+    begun = vars(beginning) | vars(beginning.settings)
+    for what, value in described_as.items():
+        if value != begun[what]:
+            raise ValueError(
+                f"{log} began with {what} {_shown(what, begun[what])}, not {_shown(what, value)}; "
+                "bb.Service.open(log) goes on with the log's, and another bandit needs another log"
+            )
+
+
+def _shown(what: str, value: Any) -> str:
+    """Return a value as text; the span `wait` in seconds."""
+    return f"{value / 1e6:g} seconds" if what == "wait" and value is not None else repr(value)[:200]
