@@ -132,7 +132,7 @@ SETTINGS = [
 COLUMNS = [
     (["compare", "--csv", "nowhere.csv"], "--csv needs --target"),
     (["compare", "--target", "y"], "--target y needs --csv"),
-    ([*CSV, "--target", "none"], "got 'none', and the columns are"),
+    ([*CSV, "--target", "none"], "no single column 'none'; the columns are"),
     (CSV, "needs --target, the column to predict, or --column reward=NAME for each arm"),
     ([*CSV, *columns("reward=age")], "there must be two arms or more; got ['age']"),
     ([*CSV, *columns("reward=age", "reward=up")], "no single column 'up'; the columns are"),

@@ -100,7 +100,7 @@ def compare(
     with clear_errors():
         bandits = parse_bandits(bandit or DEFAULT_BANDITS)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
-        columns = options.columns_of_data_set(column)
+        columns = options.by_role(column, options.ROLES_OF_DATA_SETS)
         sets = data_sets(data or [], csv, target, openml or [], columns, form)
         tables = {f"{one.name}: what became of its columns": one.encoder.summary() for one in sets}
         for title in tables if csv is not None or openml else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,6 @@ from bayesbandit.cli import options
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.cli.serving import begun_log
 from bayesbandit.runtime.addresses import shown
-from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,10 +64,11 @@ def evaluate(
     """
     with clear_errors():
         from bayesbandit import plots
-        from bayesbandit.experiments.results_on_disk import record, write_record
+        from bayesbandit.experiments.results_on_disk import write_results
         from bayesbandit.ope import check
         from bayesbandit.ope import evaluate as judge
 
+        begun = time.monotonic()
         folder = out / "evaluate"
         check_folder(folder)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
@@ -89,9 +90,8 @@ def evaluate(
         columns = str(data.roles or "")
         where = shown(log) if "://" in log else log
         settings |= {"log": where, "columns": columns, "policies": list(policies)}
-        write_record(folder / "run.json", record(settings))
-        with replacing(folder / "results.parquet") as beside:
-            policies_table.astype({"policy": str}).to_parquet(beside, index=False)
+        stored = policies_table.astype({"policy": str})
+        write_results(folder, stored, settings, time.monotonic() - begun)
     for text in notes:
         say(text)
     short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]

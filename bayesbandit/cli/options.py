@@ -86,48 +86,34 @@ class Commands(TyperGroup):
 
 def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
-    columns: dict[str, Any] = {"drop": [], "keep": []}
-    each: dict[str | int, str] = {}
-    for role, column in _pairs(texts):
-        arm = role.removeprefix(PROBABILITY_PREFIX)
-        key = int(arm) if arm.isdecimal() else arm
-        if role in ROLES_OF_SEVERAL_COLUMNS:
-            columns["keep" if role == "context" else role].append(column)
-        elif (role in COLUMN_ROLES and role in columns) or (arm != role and key in each):
-            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
-        elif role in COLUMN_ROLES:
-            columns[role] = column
-        elif arm and arm != role:
-            each[key] = column
-        else:
-            raise ValueError(
-                f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY_PREFIX}ARM; "
-                f"got {role!r}"
-            )
-    return columns | ({"probabilities": each} if each else {})
+    named = by_role(texts, ROLES_OF_LOGS, PROBABILITY_PREFIX)
+    columns: dict[str, Any] = {"drop": named.pop("drop"), "keep": named.pop("context")}
+    if any(len(names) > 1 for names in named.values()):
+        raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
+    of_roles = {role: names[0] for role, names in named.items() if names}
+    arms = {
+        role: role.removeprefix(PROBABILITY_PREFIX) for role in of_roles if role not in COLUMN_ROLES
+    }
+    each = {int(arm) if arm.isdecimal() else arm: of_roles.pop(role) for role, arm in arms.items()}
+    return columns | of_roles | ({"probabilities": each} if each else {})
 
 
-def columns_of_data_set(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return the columns of a data set that --column names, by their roles."""
-    columns: dict[str, list[str]] = {role: [] for role in ROLES_OF_DATA_SETS}
-    for role, column in _pairs(texts):
-        if role not in columns:
-            raise ValueError(f"--column: a role is one of {', '.join(columns)}; got {role!r}")
-        columns[role].append(column)
+def by_role(
+    texts: Sequence[str] | None, roles: Sequence[str], prefix: str | None = None
+) -> dict[str, list[str]]:
+    """Return the columns that --column names, by role; also by a role that begins with a prefix."""
+    columns: dict[str, list[str]] = {role: [] for role in roles}
+    for text in texts or ():
+        role, equals, column = text.partition("=")
+        if not equals or not column:
+            raise ValueError(f"--column takes ROLE=NAME, as reward=clicked; got {text!r}")
+        if role not in roles and not (prefix and role.startswith(prefix) and role != prefix):
+            allowed = [*roles, f"{prefix}ARM"] if prefix else roles
+            raise ValueError(f"--column: a role is one of {', '.join(allowed)}; got {role!r}")
+        columns.setdefault(role, []).append(column)
     return columns
 
 
 def said_of(columns: Mapping[str, Sequence[str]]) -> str:
     """Return the first of some columns as --column names it."""
     return next(f"--column {role}={names[0]}" for role, names in columns.items() if names)
-
-
-def _pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return the roles and names of --column."""
-    pairs = []
-    for text in texts or ():
-        role, equals, column = text.partition("=")
-        if not equals or not column:
-            raise ValueError(f"--column takes ROLE=NAME, as reward=clicked; got {text!r}")
-        pairs.append((role, column))
-    return pairs

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesbandit.runtime.files import replacing
 
@@ -61,29 +61,20 @@ class Cache:
         self.tables[key] = table
 
 
-def record(settings: Mapping[str, object], **more: object) -> dict[str, Any]:
-    """Return the content of run.json: how results were made, and more."""
-    return {
+def write_results(
+    folder: Path, table: pd.DataFrame, settings: Mapping[str, object], seconds: float
+) -> None:
+    """Write results.parquet, and run.json: how they were made. seconds: what this run took."""
+    write(folder / "results.parquet", table)
+    record = {
         "settings": dict(settings),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
         "versions": versions(),
-        **more,
+        "seconds": round(seconds, 1),
     }
-
-
-def write_record(file: Path, content: dict[str, Any]) -> None:
-    """Write run.json."""
-    with replacing(file) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
-
-
-def write_results(
-    folder: Path, table: pd.DataFrame, settings: Mapping[str, object], seconds: float
-) -> None:
-    """Write results.parquet and run.json. seconds: what this run took."""
-    write(folder / "results.parquet", table)
-    write_record(folder / "run.json", record(settings, seconds=round(seconds, 1)))
+    with replacing(folder / "run.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def write(file: Path, frame: pd.DataFrame) -> None:
