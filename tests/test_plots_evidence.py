@@ -60,12 +60,3 @@ def test_what_cannot_be_drawn_is_said():
     short = evaluate(log[:100], ["a"], sequence="asymptotic")
     with pytest.raises(ValueError, match="no other one has an estimate"):
         plots.policy_contrasts(short, "a")
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [("calibration", "ope.check"), ("value_sequences", "sequence"), ("propensities", "studies")],
-)
-def test_a_picture_that_is_gone_says_what_to_do_instead(name, instead):
-    with pytest.raises(AttributeError, match=instead):
-        getattr(plots, name)

@@ -24,15 +24,7 @@ from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.declaring.gallery import FROM_FILE, list_models, running
 from bayesbandit.policies import Thompson
 from bayesbandit.runtime import fingerprints
-from bayesbandit.runtime.plugins import (
-    Failed,
-    module_of,
-    plugin,
-    plugins,
-    refused,
-    said,
-)
-from bayesbandit.runtime.user_modules import place
+from bayesbandit.runtime.plugins import blamed, module_of, plugin, plugins, refused
 from bayesbandit.systems.bootstrap import presets as bootstrap
 from bayesbandit.systems.forest import presets as forest
 from bayesbandit.systems.iltcb import presets as iltcb
@@ -58,7 +50,6 @@ MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 REHEARSED_ARMS = ("a", "b", "c")
 REHEARSED_FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
-ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
@@ -134,12 +125,8 @@ def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
     Raise `Failed`, with the label, for an error in a user's code.
     """
     label, factory = named
-    try:
+    with blamed(f"{label} cannot be made"):
         bandit = factory(*args, **settings)
-    except ERRORS_OF_SETTINGS:
-        raise
-    except Exception as error:  # a player's own code raises what it likes
-        raise Failed(f"{label} cannot be made: {said(error)}{place(error)}") from error
     if not isinstance(bandit, Bandit):
         kind = type(bandit).__name__
         raise TypeError(f"--bandit {label} must be a bandit of the toolkit; it is a {kind}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +9,13 @@ import typer
 
 from bayesbandit.cli.options import Jobs, Out, Seed
 from bayesbandit.cli.output import check_folder, clear_errors, counted, save, say, show, warn
-from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
-from bayesbandit.runtime.user_modules import place
+from bayesbandit.runtime.plugins import blamed, plugin, plugins, refused, said
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayesbandit.experiments.study import Study
 
-ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
 PAPER_MISSING = (
     "The paper's studies are not installed: in a clone of bayesbandit's repository, `uv sync` or "
     "`pip install ./studies` installs them."
@@ -46,11 +42,12 @@ def reproduce(
             raise ValueError(f"the study {study!r} has no small version: omit --quick")
         folder = out / (f"{study}-quick" if quick else study)
         check_folder(folder)
-        with blamed(study):
+        failed = f"the study {study!r} failed"
+        with blamed(failed):
             chosen = chosen.small() if quick else chosen
             experiment = chosen.experiment(seed, replications)
         results = experiment.run(jobs, folder)
-        with blamed(study, f"; its results are kept in {folder / 'results.parquet'}"):
+        with blamed(failed, (), f"; its results are kept in {folder / 'results.parquet'}"):
             table = pd.DataFrame(chosen.table(results))
             answer = f"{chosen.title}: {size(results)}"
             titled = {answer: pd.DataFrame(chosen.printed(table))}
@@ -93,20 +90,6 @@ def list_studies() -> None:
         show(pd.DataFrame(rows), "Studies")
     else:
         say(PAPER_MISSING)
-
-
-@contextmanager
-def blamed(study: str, kept: str = "") -> Iterator[None]:
-    """Raise `Failed`, with the study's name, for an error in its code.
-
-    kept: where its results are; "": errors of settings are raised as they are.
-    """
-    try:
-        yield
-    except Exception as error:  # a study's own code raises what it likes
-        if not kept and isinstance(error, ERRORS_OF_SETTINGS):
-            raise
-        raise Failed(f"the study {study!r} failed: {said(error)}{place(error)}{kept}") from error
 
 
 def size(results: pd.DataFrame) -> str:

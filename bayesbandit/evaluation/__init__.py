@@ -1,7 +1,5 @@
 """Regret, and significant wins and losses, from a table of results."""
 
-from typing import TYPE_CHECKING, NoReturn
-
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking
 from bayesbandit.evaluation.results import (
@@ -17,16 +15,9 @@ from bayesbandit.evaluation.results import (
     wide,
 )
 from bayesbandit.evaluation.text import markdown, within
-from bayesbandit.runtime.lazy import missing
 
 __all__ = [
     "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "first_optimal", "last",
     "markdown", "pairwise", "ranking", "regrets", "seed_of", "summary",
     "wide", "within",
 ]  # fmt: skip
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        """Raise the error for a name that is not here."""
-        raise missing(__name__, name)

@@ -42,7 +42,7 @@ from bayesbandit.environments.base import (
 from bayesbandit.evaluation.results import RUN, SCHEMA
 from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime import fingerprints, user_modules
-from bayesbandit.runtime.plugins import Failed, said
+from bayesbandit.runtime.plugins import blamed
 from bayesbandit.runtime.progress import bar
 from bayesbandit.runtime.shown import in_full
 
@@ -217,13 +217,8 @@ class Experiment:
         code changes.
         """
         first = self.environments[0]
-        try:
+        with blamed(f"{name} on {first.name} failed"):  # settings name their errors
             player = factory(first.arms, first.n_features, seed=0)
-        except (ValueError, TypeError, OSError, ImportError):  # settings name their errors
-            raise
-        except Exception as error:  # a player's own code may raise anything
-            place = user_modules.place(error)
-            raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
         with in_full():
             texts = [checks.shown(player)]
         made_of: list[object] = [factory, type(player)]
@@ -264,20 +259,14 @@ def play_unit(
         check_sample(sample, environment, horizon)
         for label, factory in factories.items():
             key = stream(seed, "bandit", name, replication)  # the same for all bandits
-            try:
+            what = f"{label} on {name}, replication {replication}, seed {seed}, failed"
+            with blamed(what, (user_modules.ChangedCode,)):
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
                 user_modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
                 rows += [run | record for record in play(player, environment, sample, points)]
                 user_modules.unchanged(texts)
-            except user_modules.ChangedCode:
-                raise
-            except Exception as error:  # a player's own code may raise anything
-                raise Failed(
-                    f"{label} on {name}, replication {replication}, seed {seed}, failed: "
-                    f"{said(error)}{user_modules.place(error)}"
-                ) from error
     return rows
 
 

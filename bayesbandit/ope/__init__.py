@@ -1,7 +1,5 @@
 """Off-policy evaluation: policies' values from a log, the best policy, and tests of the log."""
 
-from typing import TYPE_CHECKING, NoReturn
-
 from bayesbandit.ope.check import Check, check
 from bayesbandit.ope.estimate import Estimate, estimate
 from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
@@ -9,15 +7,8 @@ from bayesbandit.ope.logs.files import read_log
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.monitor import Monitor
 from bayesbandit.ope.sequences import Sequence
-from bayesbandit.runtime.lazy import missing
 
 __all__ = [
     "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Sequence", "check", "estimate",
     "evaluate", "read_log",
 ]  # fmt: skip
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        """Raise the error for a name that is not here."""
-        raise missing(__name__, name)

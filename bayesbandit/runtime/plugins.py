@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -13,6 +15,9 @@ from bayesbandit.runtime import user_modules
 
 class Failed(RuntimeError):
     """An error in a run, which names the player and the environment."""
+
+
+ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
 
 
 def module_of(path: Path, prefix: str) -> ModuleType:
@@ -39,6 +44,22 @@ def module_of(path: Path, prefix: str) -> ModuleType:
         del sys.modules[name]
         raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
     return module
+
+
+@contextmanager
+def blamed(
+    what: str, passing: tuple[type[Exception], ...] = ERRORS_OF_SETTINGS, after: str = ""
+) -> Iterator[None]:
+    """Raise `Failed` for an error in the user's code: what failed, the error, and its line.
+
+    passing: errors that are raised as they are. after: ends the sentence.
+    """
+    try:
+        yield
+    except passing:
+        raise
+    except Exception as error:  # a user's own code raises what it likes
+        raise Failed(f"{what}: {said(error)}{user_modules.place(error)}{after}") from error
 
 
 def said(error: BaseException) -> str:
