@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
 # with one slash where it was taken for a path; a password may have a blank
 ADDRESS = re.compile(r"[\w+.-]+:/+(?:[^/@\n]*@)?\S*")
 PASSWORD = re.compile(r"""(?i)(password|passwd|pwd)(\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s&'",;)]+)""")
-USER_SETTING = re.compile(r"(?i)\b(user(?:name)?=)[^\s'\",;)]+")
+# as user=postgres, or PostgreSQL's: role "postgres" does not exist
+USER = re.compile(r"""(?i)\b(user(?:name)?=|(?:role|user)\s(?="))("[^"]*"|[^\s'",;)]+)""")
 # of a socket, no host and its folder
 HOST_AND_NAME = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+)(:\d{1,5})?(/[^@/:?]*)?|(/[^@:?]*)?")
 CLOSING_MARKS = "'\")]}>,;"  # what may stand behind an address in a text
@@ -34,9 +34,8 @@ def shown(address: str) -> str:
     return f"{kind}://{','.join(hosts)}{host_and_name}"
 
 
-def hidden(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without users and passwords: addresses of databases in it as `shown`, secrets
-    as ***."""
+def hidden(text: str) -> str:
+    """Return a text with addresses of databases as `shown`, and *** for users and passwords."""
 
     def hide(match: re.Match[str]) -> str:
         address = match[0].rstrip(CLOSING_MARKS)
@@ -46,18 +45,14 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
             return address + behind
         return (shown(address) if "://" in address else f"{kind}:/…") + behind
 
-    text = USER_SETTING.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
+    return USER.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
 
 
-def without_secrets[E: BaseException](error: E, secrets: Iterable[str] = ()) -> E:
-    """Return an error whose text, and those of the errors behind it, are `hidden` in place.
+def hide_secrets(error: BaseException) -> None:
+    """Make the texts of an error, and of the errors behind it, `hidden`.
 
     Python keeps the errors behind one (`__context__`) also where it does not print them.
     """
-    secrets = [*secrets]
     seen = set[int]()
     waiting: list[BaseException] = [error]
     while waiting:
@@ -65,7 +60,6 @@ def without_secrets[E: BaseException](error: E, secrets: Iterable[str] = ()) -> 
         if id(one) in seen:
             continue
         seen.add(id(one))
-        one.args = tuple(hidden(a, secrets) if isinstance(a, str) else a for a in one.args)
+        one.args = tuple(hidden(a) if isinstance(a, str) else a for a in one.args)
         behind = one.__cause__, one.__context__, getattr(one, "orig", None)
         waiting += [other for other in behind if isinstance(other, BaseException)]
-    return error

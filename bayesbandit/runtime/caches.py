@@ -84,31 +84,31 @@ def take_turns() -> None:
     kind.save = alone
 
 
+class Place:
+    """What numba asks where it keeps the code of a function, before it asks its own classes."""
+
+    @staticmethod
+    def from_function(function: FunctionType, file: str) -> Any:
+        """Return numba's locator of the folder that `place_of` says; None: numba looks itself."""
+        from numba.core import caching
+
+        kinds = caching.FunctionCache._impl_class._locator_classes
+        base: Any = next(kind for kind in kinds if kind.__name__.lstrip("_") == USER_CACHE_LOCATOR)
+        folder = place_of(function, Path(file), base.get_suitable_cache_subpath(file))
+        if folder is None:
+            return None
+        locator = base(function, file)
+        locator._cache_path = str(folder)
+        return locator
+
+
 def add_place() -> None:
     """Let numba look for the code of our kernels where `place_of` says, and then where it would."""
     from numba.core import caching
 
-    kinds = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
-    if any(kind.__module__ == __name__ for kind in kinds):
-        return
-    base: Any = next(kind for kind in kinds if kind.__name__.lstrip("_") == USER_CACHE_LOCATOR)
-
-    class Place(base):
-        @classmethod
-        def from_function(cls, function: FunctionType, file: str) -> Place | None:
-            subfolder = cls.get_suitable_cache_subpath(file)
-            folder = place_of(function, Path(file), subfolder)
-            if folder is None:
-                return None
-            locator = cls(function, file)
-            locator._cache_path = str(folder)
-            return locator
-
-        def ensure_cache_path(self) -> None:
-            """Make the folder, unless it is there and is only read."""
-            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
-
-    kinds.insert(0, Place)
+    kinds: Any = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
+    if Place not in kinds:
+        kinds.insert(0, Place)
 
 
 def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:

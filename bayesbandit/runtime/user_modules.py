@@ -7,7 +7,6 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.machinery import ModuleSpec
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from traceback import walk_tb
@@ -30,7 +29,7 @@ def installed(module: str) -> bool:
     top = module.partition(".")[0]
     if top == "bayesbandit" and ":" not in module:  # which a file of the user's has: `source.py`
         return True
-    file = _file(module)
+    file = _said(module, "__file__")
     if file is None:
         return top in sys.stdlib_module_names
     paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
@@ -68,7 +67,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 def keep(module: str, text: bytes) -> None:
     """Remember the text from which a module was made."""
-    _texts[module] = _spec(module), text
+    _texts[module] = _said(module, "__spec__"), text
 
 
 def text(module: str) -> bytes:
@@ -76,7 +75,7 @@ def text(module: str) -> bytes:
 
     It is empty if there is no file, as in a notebook.
     """
-    spec = _spec(module)
+    spec = _said(module, "__spec__")
     if module in _texts and _texts[module][0] is spec:  # one that is reloaded has a new spec
         return _texts[module][1]
     file = Path("" if spec is None else spec.origin or "")
@@ -84,18 +83,9 @@ def text(module: str) -> bytes:
     return _texts[module][1]
 
 
-def loaded(module: str) -> ModuleType:
-    """Return a module by name; an empty one if it is not loaded."""
-    return sys.modules.get(module) or ModuleType(module)
-
-
-def _file(module: str) -> str | None:
-    return vars(loaded(module)).get("__file__")
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    """Return where a module was loaded from."""
-    return vars(loaded(module)).get("__spec__")
+def _said(module: str, what: str) -> Any:
+    """Return what a module says of itself, __file__ or __spec__; None if it is not loaded."""
+    return vars(sys.modules.get(module) or ModuleType(module)).get(what)
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
@@ -107,7 +97,7 @@ def unchanged(digests: Mapping[str, str]) -> None:
     """Raise `ChangedCode` if a module was loaded from another text than `digests` saw."""
     for name, then in digests.items():
         if name in sys.modules and digest(name) != then:
-            file = _file(name) or name
+            file = _said(name, "__file__") or name
             raise ChangedCode(
                 f"{file} changed while the run was going, or since its processes loaded it: start "
                 "it again, in a new Python process. What was finished before is kept for the code "

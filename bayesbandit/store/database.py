@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from bayesbandit.runtime.addresses import shown, without_secrets
+from bayesbandit.runtime.addresses import hide_secrets, shown
 from bayesbandit.store import urls
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import metadata
@@ -165,7 +165,7 @@ class Database:
         except IntegrityError:
             raise
         except self.failures as error:
-            without_secrets(error, urls.secrets(self.url))
+            hide_secrets(error)
             cause = error.orig if isinstance(error, DBAPIError) else error
             message = " ".join(str(cause).split())
             raise Unavailable(

@@ -57,16 +57,10 @@ def seeds_of(secret: bytes, ids: Sequence[str]) -> list[bytes]:
     return [blake2b(one.encode(), key=secret, digest_size=32).digest() for one in ids]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def arms_named(text: str) -> tuple[Name, ...]:
     """Return the arms' names of a JSON text."""
     return arm_names(json.loads(text))
-
-
-@lru_cache(maxsize=4096)
-def arm_named(text: str) -> Name:
-    """Return the arm's name of a JSON text."""
-    return arm_names([json.loads(text)])[0]
 
 
 def from_bytes(data: bytes) -> np.ndarray:
@@ -96,7 +90,7 @@ def stored_of(row: Row[Any]) -> Stored:
     columns = row._mapping
     fields = {name: columns[name] for name in DECISION_COLUMNS}
     try:
-        fields["arm"] = arm_named(fields["arm"])
+        [fields["arm"]] = arms_named(f"[{fields['arm']}]")
         fields["arms"] = arms_named(fields["arms"])
         for name in ("row", "probabilities", "x"):
             fields[name] = None if fields[name] is None else from_bytes(fields[name])

@@ -1,17 +1,16 @@
-"""The address of a log's database: which are allowed, what it says, and its secrets."""
+"""The address of a log's database: which are allowed, and what it says."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from bayesbandit.runtime.addresses import shown, without_secrets
+from bayesbandit.runtime.addresses import hide_secrets, shown
 
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 ADDRESS_EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
@@ -62,21 +61,10 @@ def engine(url: URL, **options: Any) -> Engine:
             name=error.name,
         ) from error
     except (ArgumentError, NoSuchModuleError, TypeError) as error:
-        without_secrets(error, secrets(url))
+        hide_secrets(error)
         raise ValueError(
             f"url must be as {ADDRESS_EXAMPLES}; got {shown(str(url))}: {error}"
         ) from error
-
-
-def secrets(url: URL) -> set[str]:
-    """Return the texts of an address that nobody may see: its passwords, as given and decoded."""
-    options = url.normalized_query.items()
-    passwords = {one for name, each in options if "pass" in name.lower() for one in each}
-    if url.password is not None:
-        passwords |= {str(url.password)}
-    return (
-        passwords | {quote(one) for one in passwords} | {quote(one, safe="") for one in passwords}
-    )
 
 
 def without_timeout(url: URL) -> tuple[URL, float]:

@@ -62,6 +62,8 @@ ADDRESSES = [
         ("see https://a.b/c).",) * 2,
         ("Log('mysql://u:p@ss)w@h/d'), and", "Log('mysql://h/d'), and"),
         ("(user=postgres database=log0)", "(user=*** database=log0)"),
+        ('FATAL: role "a b" does not exist', "FATAL: role *** does not exist"),
+        ('failed for user "admin", role of a user', "failed for user ***, role of a user"),
     ],
 )
 def test_what_stands_about_an_address_stays(text, seen):
