@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from bayesbandit.runtime.compile_notice import LINE
+from bayesbandit.runtime.caches import LINE
 
 HERE = Path(__file__).resolve().parent
 RENDERED = HERE.parent / "docs" / "notebooks"

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from bayesbandit.runtime.compile_notice import LINE
+from bayesbandit.runtime.caches import LINE
 
 nbformat = pytest.importorskip("nbformat")
 

@@ -16,9 +16,11 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import wraps
+from multiprocessing import current_process
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -26,6 +28,15 @@ from typing import Any
 from bayesbandit.runtime import locks
 
 PACKAGE = Path(__file__).parents[1]
+LINE = (
+    "bayesbandit compiles its kernels, once on this machine: the first decision and the first "
+    "reward take seconds"
+)
+NOT_KEPT = (
+    "compiled kernels are not kept, and each process compiles its own (%s): set NUMBA_CACHE_DIR "
+    "to a folder that can be written"
+)
+told: list[str] = []  # what this process has said
 USER_CACHE_LOCATOR = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_DIR
 
 
@@ -134,6 +145,30 @@ def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:
     return None
 
 
+def announced(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that loads compiled code, and tells a user who waits where there is none.
+
+    That is once on a machine, and is said once in a process.
+    """
+
+    def loaded(signature: object, target: object) -> Any:
+        code = load(signature, target)
+        if code is None and LINE not in told:
+            told.append(LINE)
+            if is_watched():
+                print(LINE, file=sys.stderr, flush=True)
+        return code
+
+    return loaded
+
+
+def is_watched() -> bool:
+    """Return whether a user can see the messages of this process: a terminal or a notebook."""
+    if current_process().name != "MainProcess" or sys.stderr is None:
+        return False
+    return "ipykernel" in sys.modules or sys.stderr.isatty()
+
+
 def forgiving(save: Callable[..., None]) -> Callable[..., None]:
     """Return a function that saves compiled code, and says it once where that is not possible."""
 
@@ -146,15 +181,8 @@ def forgiving(save: Callable[..., None]) -> Callable[..., None]:
     return saved
 
 
-told: list[str] = []  # why code is not kept, where that has been said
-
-
 def complain(why: str) -> None:
     """Warn once in a process that compiled code is not kept."""
-    if not told:
-        told.append(why)
-        logging.getLogger("bayesbandit").warning(
-            "compiled kernels are not kept, and each process compiles its own (%s): set "
-            "NUMBA_CACHE_DIR to a folder that can be written",
-            why,
-        )
+    if NOT_KEPT not in told:
+        told.append(NOT_KEPT)
+        logging.getLogger("bayesbandit").warning(NOT_KEPT, why)

@@ -25,7 +25,7 @@ from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
-from bayesbandit.runtime.caches import complain, forgiving
+from bayesbandit.runtime.caches import announced, complain, forgiving
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -71,13 +71,14 @@ class Kernel(CPUDispatcher):
         return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
 
     def enable_caching(self: Any) -> None:
-        """Keep what is compiled; where that fails, say so and go on."""
+        """Keep what is compiled; where that fails, say so and go on. Say it if a user waits."""
         try:
             CPUDispatcher.enable_caching(self)
         except RuntimeError:  # numba knows no place
             self._cache.save_overload = lambda *_: complain("no folder can be written")
-            return
-        self._cache.save_overload = forgiving(self._cache.save_overload)
+        else:
+            self._cache.save_overload = forgiving(self._cache.save_overload)
+        self._cache.load_overload = announced(self._cache.load_overload)
 
     def get_call_template(self, args: object, kws: object) -> Any:
         """Return the type of a call in a kernel."""
