@@ -11,7 +11,13 @@ import pytest
 import bayesbandit.kernels  # which extends the places
 from bayesbandit.runtime import caches, locks
 
-DOUBLE = "from numba import njit\n\n\n@njit(cache=True)\ndef double(a):\n    return a * 2\n"
+DOUBLE = """
+from bayesbandit.kernels import njit
+
+@njit(cache=True)
+def double(a):
+    return a * 2
+"""
 AT_ONCE = """
 import sys, time
 import bayesbandit

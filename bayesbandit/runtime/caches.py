@@ -19,7 +19,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import wraps
 from multiprocessing import current_process
 from pathlib import Path
 from types import FunctionType
@@ -42,7 +41,6 @@ USER_CACHE_LOCATOR = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_
 
 def settle() -> None:
     """Make sure that numba can start, and PyTensor if it is used."""
-    take_turns()
     add_place()
     flags = os.environ.get("PYTENSOR_FLAGS", "")
     stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
@@ -76,23 +74,6 @@ def temporary() -> Path | None:
         status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077 == 0
     )
     return folder if private and stat.S_ISDIR(status.st_mode) and is_writable(folder) else None
-
-
-def take_turns() -> None:
-    """Let one process at a time save the code of a function."""
-    from numba.core.caching import IndexDataCacheFile
-
-    if "__wrapped__" in vars(IndexDataCacheFile.save):
-        return
-    kind: Any = IndexDataCacheFile
-    save = kind.save
-
-    @wraps(save)
-    def alone(self: IndexDataCacheFile, key: object, data: object) -> None:
-        with locks.turn(Path(self._index_path).parent):
-            save(self, key, data)
-
-    kind.save = alone
 
 
 class Place:
@@ -169,12 +150,15 @@ def is_watched() -> bool:
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 
 
-def forgiving(save: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that saves compiled code, and says it once where that is not possible."""
+def forgiving(save: Callable[..., None], folder: Path) -> Callable[..., None]:
+    """Return a function that saves compiled code in a folder while no other process does, and says
+    it once where that is not possible."""
 
     def saved(signature: object, data: object) -> None:
         try:
-            save(signature, data)
+            folder.mkdir(parents=True, exist_ok=True)
+            with locks.turn(folder):
+                save(signature, data)
         except OSError as error:
             complain(str(error))
 

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -77,7 +78,9 @@ class Kernel(CPUDispatcher):
         except RuntimeError:  # numba knows no place
             self._cache.save_overload = lambda *_: complain("no folder can be written")
         else:
-            self._cache.save_overload = forgiving(self._cache.save_overload)
+            self._cache.save_overload = forgiving(
+                self._cache.save_overload, Path(self._cache.cache_path)
+            )
         self._cache.load_overload = announced(self._cache.load_overload)
 
     def get_call_template(self, args: object, kws: object) -> Any:
