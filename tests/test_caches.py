@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit.kernels  # which extends the places
-from bayesbandit.runtime import caches, locks
+from bayesbandit.runtime import caches
 
 DOUBLE = """
 from bayesbandit.kernels import njit
@@ -64,8 +64,8 @@ def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
     def flock(*_):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(locks.fcntl, "flock", flock)
-    with locks.turn(tmp_path):
+    monkeypatch.setattr(caches.fcntl, "flock", flock)
+    with caches.turn(tmp_path):
         (tmp_path / "file").touch()
     assert (tmp_path / "file").exists()
 

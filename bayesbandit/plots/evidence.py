@@ -25,7 +25,6 @@ from bayesbandit.plots.style import (
 )
 
 PANEL_INCHES = 5.5  # inches of a single panel
-LINE_POINTS = 500  # of a line
 
 
 def policy_values(

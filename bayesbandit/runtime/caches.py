@@ -18,14 +18,15 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from multiprocessing import current_process
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from bayesbandit.runtime import locks
-
+fcntl = import_module("fcntl") if os.name == "posix" else None  # Windows has no such locks
 PACKAGE = Path(__file__).parents[1]
 LINE = (
     "bayesbandit compiles its kernels, once on this machine: the first decision and the first "
@@ -157,12 +158,27 @@ def forgiving(save: Callable[..., None], folder: Path) -> Callable[..., None]:
     def saved(signature: object, data: object) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with locks.turn(folder):
+            with turn(folder):
                 save(signature, data)
         except OSError as error:
             complain(str(error))
 
     return saved
+
+
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    """Let one process at a time run a block; on a disk without locks, any number of them."""
+    if fcntl is None:
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def complain(why: str) -> None:
