@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _as_it_is(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table unchanged."""
-    return table
-
-
-def _none(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return no tables."""
-    return {}
-
-
 class Runs(Protocol):
     """A runnable object: an `Experiment`, or a study's own simulations."""
 
@@ -56,8 +46,8 @@ class Study:
     environments: Sequence[Environment] | Callable[[], Sequence[Environment]] = ()
     players: Mapping[str, Factory] = field(default_factory=dict)
     simulations: Callable[[int, int], Runs] | None = None
-    printed: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
-    details: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame]] = _none
+    printed: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    details: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame]] = lambda results: {}
     replications: int = 20
     horizon: int | None = None
     points: int = 100
