@@ -187,8 +187,8 @@ REFUSED = {  # what is made, and settings with words of the refusal
     "SparseLinear": (SparseLinear, [
         ({"d": 1, "q": 0}, "d must be at least 2.*got 1"),
         ({"d": 10, "q": 9}, "between 0 and d − 2 = 8; got 9"),
-        ({"sigma": -1.0}, "sigma must be finite and not negative; got -1"),
-        ({"sigma": np.nan}, "sigma must be finite"),
+        ({"sigma": -1.0}, "sigma must be a finite number ≥ 0; got -1"),
+        ({"sigma": np.nan}, "sigma must be a finite number"),
     ]),
     "NonLinear": (NonLinear, [({"horizon": -1}, "horizon must be an integer ≥ 1; got -1")]),
     "SuperUCB": (SuperUCB, [

@@ -144,8 +144,9 @@ class Declared:
         setting = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
         raise ValueError(
             f"{self.declared.name} is known by posterior draws, which do not forget: "
-            f"got {setting}; bb.Laplace(model, half_life=…) forgets, if the model is a generalised "
-            "linear one; or give a new bandit the latest rounds instead, as "
+            f"got {setting}; bb.Declared(model, half_life=…) forgets if the posterior is in closed "
+            "form, and bb.Laplace(model, half_life=…) if the model is a generalised linear one; or "
+            "give a new bandit the latest rounds instead, as "
             "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
         )
 

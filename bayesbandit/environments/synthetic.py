@@ -141,8 +141,7 @@ class SparseLinear:
             raise ValueError(f"d must be at least 2: x₀ and x₁ decide the arm; got {self.d}")
         if not 0 <= integer(self.q, "q") <= self.d - 2:
             raise ValueError(f"q must be between 0 and d − 2 = {self.d - 2}; got {self.q}")
-        if not 0 <= self.sigma < np.inf:
-            raise ValueError(f"sigma must be finite and not negative; got {self.sigma}")
+        number(self.sigma, "sigma", least=0)
 
     @property
     def name(self) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ENGINE = "nuts"
 TUNING_DRAWS = 600
 TUNE_WARM = 200
+LARGE_CONTEXT = 30.0  # whose exponential is beyond 1e13
 TRIAL_DRAWS = 20  # draws of a first run, which takes a second longer than later ones
 ARVIZ_NAMES = {  # nutpie's names to ArviZ's
     "logp": "lp",
@@ -130,7 +131,12 @@ class Nuts:
             with COMPILE:
                 set_rows(self.model, data)
                 check_start(ENGINE, at_start(self.model))
-            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
+            reason = f"nuts: nutpie failed: {_first_line(error)}"
+            if (largest := np.abs(data["x"]).max(initial=0.0)) > LARGE_CONTEXT:
+                reason += (
+                    f"; contexts are as large as {largest:g}: scale them, as bb.Encoder.fit does"
+                )
+            raise RuntimeError(reason) from error
         drawn, stats = trace["posterior"], trace["sample_stats"]
         # all draws are kept, for the next run's chains to begin at
         states = stats["unconstrained_draw"].values

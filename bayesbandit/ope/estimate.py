@@ -186,7 +186,7 @@ def estimate(
     if missing is None and not observed.all():
         raise ValueError(
             f"{int((~observed).sum())} of {len(data)} rewards are missing (NaN): say what they are "
-            'by missing="open" or "random"'
+            'by missing="open" or "random" (a command: --missing)'
         )
     on = on & observed
     if not on.any():

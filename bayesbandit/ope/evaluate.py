@@ -228,6 +228,11 @@ def evaluate(
         policies = dict(named)
     if not policies:
         raise ValueError("evaluate needs a policy; got none")
+    if pairs := [name for name, target in policies.items() if isinstance(target, tuple)]:
+        raise ValueError(
+            f"policy {pairs[0]!r} is a pair, as `estimate` takes it: name its two policies here, "
+            "and ask for their difference by result.contrast(name, other)"
+        )
     all_settings = {
         "estimator": estimator, "weights": weights, "mean": mean, "level": level,
         "sequence": sequence, "planned": planned, **settings,

@@ -53,7 +53,11 @@ class Monitor:
         return len(self._rounds)
 
     def observe(self, decision: Any, reward: float) -> None:
-        """Add a round: a bandit's decision and its reward."""
+        """Add a round: a bandit's decision and its reward; raise ValueError for a batch."""
+        if np.ndim(decision.arm):
+            raise ValueError(
+                f"a monitor takes one decision at a time; got a batch of {len(decision.arm)}"
+            )
         self.add(decision.arm, reward, decision.probabilities)
 
     def add(self, arm: Name, reward: float, probabilities: Any) -> None:

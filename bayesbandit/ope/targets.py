@@ -17,6 +17,8 @@ from bayesbandit.ope.logs.log import Log
 
 IDENTIFYING_ROUNDS = 50  # consecutive rounds that identify a log if its rows repeat
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
+SHUFFLES = 1000  # of the rows of a log and a history together
+CHANCE_OF_A_PART = 0.001  # below which a history is no part of the log by chance
 DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
 
@@ -116,7 +118,8 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     """Return how many rounds of the log are in the bandit's history.
 
     Contexts, arms and rewards must be the same. If rows repeat by chance, 50 consecutive rounds
-    must be.
+    must be; or no row is in the history more often than in the log, where it hardly would be so by
+    chance.
     """
     past = bandit.history
     if not len(past) or log.x.shape[1] != past.layout.n_features:
@@ -135,7 +138,27 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     windows = np.lib.stride_tricks.sliding_window_view
     runs = {run.tobytes() for run in windows(seen, size)}
     matches = np.array([run.tobytes() in runs for run in windows(of_log, size)])
-    return int(np.convolve(matches, np.ones(size)).astype(bool).sum())
+    n_matched = int(np.convolve(matches, np.ones(size)).astype(bool).sum())
+    return n_matched if distinct else max(n_matched, shuffled(of_log, seen))
+
+
+def shuffled(of_log: np.ndarray, seen: np.ndarray) -> int:
+    """Return how many rounds of a log a history has in another order: all that it has, if no row
+    is there more often than in the log; else 0, as if it may be so by chance.
+
+    of_log, seen: the rows' numbers. By chance: where the history's rows are drawn from those of
+    both together.
+    """
+    size = 1 + max(of_log.max(), seen.max())
+    ours = np.bincount(of_log, minlength=size)
+    theirs = np.bincount(seen, minlength=size)
+    if (theirs > ours).any():
+        return 0
+    both = ours + theirs
+    rng = np.random.default_rng(0)
+    drawn = rng.multivariate_hypergeometric(both, len(seen), SHUFFLES, method="marginals")
+    by_chance = (2 * drawn <= both).all(axis=1).mean()
+    return len(seen) if by_chance < CHANCE_OF_A_PART else 0
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:

@@ -233,9 +233,9 @@ class Log:
     def within(self, delay: float, default: float = np.nan, now: float | None = None) -> Log:
         """Return the rounds at least `delay` old, with the rewards that came within `delay`.
 
-        Other rewards are `default`. A round counts if it is that old at `now` (default: the last
-        time in the log), whether or not its reward has come: selecting by that would bias
-        estimates. Times are numbers (seconds, for datetimes).
+        Other rewards are `default`; one without a time has never come. A round counts if it is that
+        old at `now` (default: the last time in the log), whether or not its reward has come:
+        selecting by that would bias estimates. Times are numbers (seconds, for datetimes).
         """
         if default == default:  # NaN: not known
             number(default, "default", largest=MAX_ABS_VALUE)
@@ -251,17 +251,15 @@ class Log:
         return log
 
     def _check_times(self) -> None:
-        """Raise ValueError for a reward that has no time, or came before its decision."""
+        """Raise ValueError for a reward that came before its decision."""
         if self.time is None or self.reward_time is None:
             return
-        timeless = ~np.isnan(self.reward) & np.isnan(self.reward_time)
-        for odd, what in (
-            (timeless, "has no reward_time: a reward that has not come yet is NaN"),
-            (self.reward_time < self.time, "has a reward_time before its time"),
-        ):
-            if odd.any():
-                t = int(np.argmax(odd))
-                raise ValueError(f"round {t}, of reward {self.reward[t]:g}, {what}")
+        if (odd := self.reward_time < self.time).any():
+            t = int(np.argmax(odd))
+            raise ValueError(
+                f"the reward of round {t} came before its decision: reward_time "
+                f"{self.reward_time[t]:g}, time {self.time[t]:g}"
+            )
 
     def _checked(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
