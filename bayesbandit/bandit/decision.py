@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
 from bayesbandit.many_arms import Comparison
 from bayesbandit.predictions import JointRows, deviation
-from bayesbandit.runtime.identifiers import new_ids
+from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
 PROBABILITY_TOLERANCE = 1e-9  # of probabilities
@@ -67,7 +66,7 @@ class Decision:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
         self.late = late  # computes missing probabilities of these arms, and sds of all
-        self.ids = ids  # texts (…,); None: no id so far
+        self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
 
@@ -105,10 +104,10 @@ class Decision:
             rounds["propensity"] = comparison.propensities(np.searchsorted(arms, rounds["arm"]))
 
     def identify(self) -> Array:
-        """Return the ids, texts (…,); make them if there are none."""
+        """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""
         if self.ids is None:
-            shape = self.rows.shape[:-1]
-            self.ids = np.array(new_ids(math.prod(shape)), dtype=np.str_).reshape(shape)
+            n = len(self.rows) if self.rows.ndim > 1 else 1
+            self.ids = new_ids(n).reshape(*self.rows.shape[:-1], BYTES)
             if self.learned_by is not None:
                 self.learned_by.record(keys_of(self))
         return self.ids
@@ -120,7 +119,11 @@ class Decision:
         A log sets it; otherwise it is made when first read.
         """
         ids = self.identify()
-        return str(ids) if ids.ndim == 0 else ids.copy()
+        if ids.dtype != np.uint8:
+            return str(ids) if ids.ndim == 0 else ids.copy()
+        if self.rows.ndim == 1:
+            return id_text(ids)
+        return np.array([id_text(one) for one in ids])
 
     @property
     def records(self) -> Array:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.runtime.identifiers import BYTES, id_text
+
 if TYPE_CHECKING:
     from bayesbandit.bandit.decision import Decision
 
@@ -56,5 +58,8 @@ class Observed(dict[str, None]):
 
 def keys_of(decision: Decision) -> list[str]:
     """Return the ids of a decision's rows."""
-    ids: list[str] = np.atleast_1d(decision.identify()).tolist()
-    return ids
+    ids = decision.identify()
+    if ids.dtype == np.uint8:
+        return [id_text(one) for one in ids.reshape(-1, BYTES)]
+    texts: list[str] = np.atleast_1d(ids).tolist()
+    return texts

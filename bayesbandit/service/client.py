@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from bayesbandit import checks
 from bayesbandit.checks import Name, json_text
-from bayesbandit.runtime.identifiers import new_ids
+from bayesbandit.runtime.identifiers import id_text, new_ids
 
 RETRY_SECONDS = 0.02  # seconds before the same request is sent again
 STATUS_WHEN_DONE = {"/decide": 200, "/reward": 200, "/activate": 204}
@@ -86,7 +86,7 @@ class Client:
         arms: those that may be chosen, or a single name; None: all. Raise ValueError if the server
         refuses the request.
         """
-        one = new_ids(1)[0] if id is None else id
+        one = id_text(new_ids(1)[0]) if id is None else id
         among = [arms] if isinstance(arms, str | int) else arms
         body = {"context": context, "arms": None if among is None else [*among], "id": one}
         try:

@@ -16,7 +16,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Contexts, Name
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
-from bayesbandit.runtime.identifiers import new_ids
+from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.learner import Learner, check_log
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
@@ -179,7 +179,7 @@ class Service:
         n = len(x)
         now = self._now()
         texts = context_texts(context, n, single)
-        ids = new_ids(n) if id is None else ids_of(id, n, single)
+        ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
         first = self._reserve_rounds(n)
         t = range(first, first + n)
         seeds = seeds_of(self._secret, ids)
