@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -34,8 +35,9 @@ def shown(address: str) -> str:
     return f"{kind}://{','.join(hosts)}{host_and_name}"
 
 
-def hidden(text: str) -> str:
-    """Return a text with addresses of databases as `shown`, and *** for users and passwords."""
+def hidden(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a text with addresses of databases as `shown`, and *** for users, passwords and
+    secrets."""
 
     def hide(match: re.Match[str]) -> str:
         address = match[0].rstrip(CLOSING_MARKS)
@@ -45,14 +47,18 @@ def hidden(text: str) -> str:
             return address + behind
         return (shown(address) if "://" in address else f"{kind}:/…") + behind
 
-    return USER.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
+    text = USER.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
 
 
-def hide_secrets(error: BaseException) -> None:
+def hide_secrets(error: BaseException, secrets: Iterable[str] = ()) -> None:
     """Make the texts of an error, and of the errors behind it, `hidden`.
 
     Python keeps the errors behind one (`__context__`) also where it does not print them.
     """
+    secrets = [*secrets]
     seen = set[int]()
     waiting: list[BaseException] = [error]
     while waiting:
@@ -60,6 +66,6 @@ def hide_secrets(error: BaseException) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        one.args = tuple(hidden(a) if isinstance(a, str) else a for a in one.args)
+        one.args = tuple(hidden(a, secrets) if isinstance(a, str) else a for a in one.args)
         behind = one.__cause__, one.__context__, getattr(one, "orig", None)
         waiting += [other for other in behind if isinstance(other, BaseException)]

@@ -165,7 +165,7 @@ class Database:
         except IntegrityError:
             raise
         except self.failures as error:
-            hide_secrets(error)
+            hide_secrets(error, urls.secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
             message = " ".join(str(cause).split())
             raise Unavailable(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.engine import URL, make_url
@@ -61,10 +62,19 @@ def engine(url: URL, **options: Any) -> Engine:
             name=error.name,
         ) from error
     except (ArgumentError, NoSuchModuleError, TypeError) as error:
-        hide_secrets(error)
+        hide_secrets(error, secrets(url))
         raise ValueError(
             f"url must be as {ADDRESS_EXAMPLES}; got {shown(str(url))}: {error}"
         ) from error
+
+
+def secrets(url: URL) -> set[str]:
+    """Return the texts of an address that nobody may see: its passwords, as given and decoded."""
+    options = url.normalized_query.items()
+    passwords = {one for name, each in options if "pass" in name.lower() for one in each}
+    if url.password is not None:
+        passwords.add(str(url.password))
+    return passwords | {quote(one, safe=safe) for one in passwords for safe in ("", "/")}
 
 
 def without_timeout(url: URL) -> tuple[URL, float]:
