@@ -88,7 +88,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"model": declared.binary, "engine": "laplace", "half_life": "auto"}, "by Laplace's app"),
         ({"model": declared.binary, "engine": "laplace", "drift": 0.1}, "a number of rounds"),
         ({"model": SALES, "drift": 0.1}, "drift=0.1 needs .* or gamma posterior"),
-        ({"model": CLICKS, "half_life": 9.0, "balance": NORMALISED}, "rescaled|be balanced"),
+        ({"model": CLICKS, "half_life": 9.0, "balance": NORMALISED}, "as they are|be balanced"),
     ]),
     "Declared": (bb.Declared, [({"declared": bb.Ridge()}, r"Declared is of a decl.*; got Ridge")]),
     "Sampled": (bb.Sampled, [({"declared": bb.Ridge()}, r"Sampled is of a decl.*; got Ridge")]),
