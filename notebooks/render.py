@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from bayesbandit.runtime.caches import LINE
+from bayesbandit.runtime.caches import COMPILING_TAKES_SECONDS
 
 HERE = Path(__file__).resolve().parent
 RENDERED = HERE.parent / "docs" / "notebooks"
@@ -34,7 +34,7 @@ SOURCES = sorted(HERE.glob("*.ipynb"))
 VARIABLE, SIZES = "BAYESBANDIT_SIZE", ("toy", "full")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 PLACES = (  # in what is printed
-    (re.escape(f"{LINE}\n"), ""),  # a reader of the page does not wait
+    (re.escape(f"{COMPILING_TAKES_SECONDS}\n"), ""),  # a reader of the page does not wait
     (r"\S*ipykernel_\d+\S*\.py", "cell"),
     (r"\S*site-packages/", ""),
     (re.escape(f"{HERE.parent}/"), ""),

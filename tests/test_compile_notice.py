@@ -21,7 +21,7 @@ def test_one_line_before_kernels_compile(watched, monkeypatch, capsys):
         return a + 1.5
 
     assert kernel(1.0) == 2.5
-    assert capsys.readouterr().err == watched * f"{caches.LINE}\n"
+    assert capsys.readouterr().err == watched * f"{caches.COMPILING_TAKES_SECONDS}\n"
     assert kernel(1) == 2.5  # another signature
     assert not capsys.readouterr().err
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from bayesbandit.runtime.caches import LINE
+from bayesbandit.runtime.caches import COMPILING_TAKES_SECONDS
 
 nbformat = pytest.importorskip("nbformat")
 
@@ -110,7 +110,7 @@ def test_an_output_is_shown_in_one_way():
     new = nbformat.v4.new_output
     cell = nbformat.v4.new_code_cell("1", metadata={SAID: {"image": {"alt": "a"}}, "tags": ["b"]})
     cell.outputs = [new("execute_result", one, execution_count=3) for one in data]
-    waited = new("stream", name="stderr", text=f"{LINE}\n")
+    waited = new("stream", name="stderr", text=f"{COMPILING_TAKES_SECONDS}\n")
     cell.outputs += [waited, new("stream", text="/a/b/site-packages/c/d.py:3")]
     shown = presented(nbformat.v4.new_notebook(cells=[cell]), "toy").cells[0]
     kept = [output.data for output in shown.outputs[:-1]]

@@ -26,7 +26,7 @@ PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
 COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
 CONSTANT_SD = 1.0
 ROUNDS_AT_ONCE = 10_000
-LEVELS = (0.1, 0.5, 0.9)  # quantiles of the unusual rewards
+LEVEL_QUANTILES = (0.1, 0.5, 0.9)  # quantiles of the unusual rewards
 ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the usual reward, and are no evidence
 
 
@@ -87,14 +87,14 @@ def e_process(x: Array, arm: Array, reward: Array, level: float) -> DriftTest:
     usual = values[counts.argmax()] if counts.max() > 1 else 0.0
     unusual = reward != usual
     others = reward[:m][unusual[:m]]
-    at = np.quantile(others if len(others) else usual, LEVELS)[:, None]
+    at = np.quantile(others if len(others) else usual, LEVEL_QUANTILES)[:, None]
     # a reward at a level is on neither side
     above = np.where(unusual & (reward != at), reward > at, np.nan)
     parts = [wealth(z, arm, happened) for happened in (unusual.astype(float), *above)]
     logs = np.array([log for log, _ in parts])
     _, half_life = max(parts, key=lambda part: part[0][-1])
     # a mean of e-processes is one
-    log_e = logs[0] + logsumexp(logs[1:], axis=0) - np.log(len(LEVELS))
+    log_e = logs[0] + logsumexp(logs[1:], axis=0) - np.log(len(LEVEL_QUANTILES))
     return DriftTest(log_e, level, half_life)
 
 

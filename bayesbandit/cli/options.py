@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import typer
 from typer.core import TyperGroup
@@ -71,6 +71,13 @@ Out = Annotated[
 ]
 
 
+@runtime_checkable
+class UsageError(Protocol):
+    """An error of a command line."""
+
+    message: str
+
+
 class Commands(TyperGroup):
     """The commands. A usage error quotes what was typed, but no password of a database."""
 
@@ -79,7 +86,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:  # of typer's own copy of click, or of click: by what they have
-            if hasattr(error, "message"):
+            if isinstance(error, UsageError):
                 error.message = hidden(error.message)
             raise
 

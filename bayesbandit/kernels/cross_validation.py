@@ -72,10 +72,12 @@ def cross_validated(arm, settings, work):
         error[k] = 0.0
         doubt[k] = LEAST_DOUBT
     for f in range(K):
-        n, rr = folds[f, 0], folds[f, 1]
+        n = folds[f, 0]
+        rr = folds[f, 1]
         if n == 0.0 or n == arm.head.n:
             continue  # nothing to test, or nothing to train on: no λ is better than another
-        b, G = folds[f, 2 : 2 + D], folds[f, 2 + D :]
+        b = folds[f, 2 : 2 + D]
+        G = folds[f, 2 + D :]
         for k in range(m):
             put_system(arm, settings, f, grid[k], other)
             for i in range(D):

@@ -48,9 +48,14 @@ def moments_of_block(numbers, zt, means, scales, work):
         for i in range(k + 1, k + 4):
             for j in range(k, i):
                 add_scaled(h[i], -arm.U[j * M + i], h[j])
-        u0, u1 = arm.U[k * M : (k + 1) * M], arm.U[(k + 1) * M : (k + 2) * M]
-        u2, u3 = arm.U[(k + 2) * M : (k + 3) * M], arm.U[(k + 3) * M : (k + 4) * M]
-        h0, h1, h2, h3 = h[k], h[k + 1], h[k + 2], h[k + 3]
+        u0 = arm.U[k * M : (k + 1) * M]
+        u1 = arm.U[(k + 1) * M : (k + 2) * M]
+        u2 = arm.U[(k + 2) * M : (k + 3) * M]
+        u3 = arm.U[(k + 3) * M : (k + 4) * M]
+        h0 = h[k]
+        h1 = h[k + 1]
+        h2 = h[k + 2]
+        h3 = h[k + 3]
         for j in range(k + 4, D):
             a0, a1, a2, a3, rest = u0[j], u1[j], u2[j], u3[j], h[j]
             for b in range(B):
@@ -62,7 +67,9 @@ def moments_of_block(numbers, zt, means, scales, work):
     # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, in the four running sums of the one-context form
     for k in range(D):
         lane = k % 4 if k < blocks else 0
-        now, variance, d = h[k], v[lane], arm.d[k]
+        now = h[k]
+        variance = v[lane]
+        d = arm.d[k]
         add_scaled(m[lane], arm.t[k], now)
         for b in range(B):
             variance[b] += now[b] * now[b] / d

@@ -8,6 +8,7 @@ from inspect import ismethod
 from typing import Any
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
@@ -17,7 +18,6 @@ from bayesbandit.ope.logs.log import Log
 
 IDENTIFYING_ROUNDS = 50  # consecutive rounds that identify a log if its rows repeat
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
-SHUFFLES = 1000  # of the rows of a log and a history together
 CHANCE_OF_A_PART = 0.001  # below which a history is no part of the log by chance
 DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
@@ -147,18 +147,19 @@ def shuffled(of_log: np.ndarray, seen: np.ndarray) -> int:
     is there more often than in the log; else 0, as if it may be so by chance.
 
     of_log, seen: the rows' numbers. By chance: where the history's rows are drawn from those of
-    both together.
+    both together. A number of each row is then hypergeometric, and that all are at most half of
+    what there is has at most the product of their probabilities, since they are negatively
+    associated (Joag-Dev and Proschan 1983).
     """
     size = 1 + max(of_log.max(), seen.max())
     ours = np.bincount(of_log, minlength=size)
     theirs = np.bincount(seen, minlength=size)
     if (theirs > ours).any():
         return 0
-    both = ours + theirs
-    rng = np.random.default_rng(0)
-    drawn = rng.multivariate_hypergeometric(both, len(seen), SHUFFLES, method="marginals")
-    by_chance = (2 * drawn <= both).all(axis=1).mean()
-    return len(seen) if by_chance < CHANCE_OF_A_PART else 0
+    both, rows = np.unique(ours + theirs, return_counts=True)
+    total = len(of_log) + len(seen)
+    log_chance = rows @ hypergeom.logcdf(both // 2, total, both, len(seen))
+    return len(seen) if log_chance < np.log(CHANCE_OF_A_PART) else 0
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:

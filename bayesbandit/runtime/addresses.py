@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 ADDRESS = re.compile(r"[\w+.-]+:/+(?:[^/@\n]*@)?\S*")
 PASSWORD = re.compile(r"""(?i)(password|passwd|pwd)(\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s&'",;)]+)""")
 # as user=postgres, or PostgreSQL's: role "postgres" does not exist
-USER = re.compile(r"""(?i)\b(user(?:name)?=|(?:role|user)\s(?="))("[^"]*"|[^\s'",;)]+)""")
+USER_OR_ROLE = re.compile(r"""(?i)\b(user(?:name)?=|(?:role|user)\s(?="))("[^"]*"|[^\s'",;)]+)""")
 # of a socket, no host and its folder
 HOST_AND_NAME = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]+)(:\d{1,5})?(/[^@/:?]*)?|(/[^@:?]*)?")
 CLOSING_MARKS = "'\")]}>,;"  # what may stand behind an address in a text
@@ -47,7 +47,7 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
             return address + behind
         return (shown(address) if "://" in address else f"{kind}:/…") + behind
 
-    text = USER.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
+    text = USER_OR_ROLE.sub(r"\1***", PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text)))
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text

@@ -28,7 +28,7 @@ from typing import Any
 
 fcntl = import_module("fcntl") if os.name == "posix" else None  # Windows has no such locks
 PACKAGE = Path(__file__).parents[1]
-LINE = (
+COMPILING_TAKES_SECONDS = (
     "bayesbandit compiles its kernels, once on this machine: the first decision and the first "
     "reward take seconds"
 )
@@ -135,10 +135,10 @@ def announced(load: Callable[..., Any]) -> Callable[..., Any]:
 
     def loaded(signature: object, target: object) -> Any:
         code = load(signature, target)
-        if code is None and LINE not in told:
-            told.append(LINE)
+        if code is None and COMPILING_TAKES_SECONDS not in told:
+            told.append(COMPILING_TAKES_SECONDS)
             if is_watched():
-                print(LINE, file=sys.stderr, flush=True)
+                print(COMPILING_TAKES_SECONDS, file=sys.stderr, flush=True)
         return code
 
     return loaded

@@ -40,10 +40,10 @@ UNAVAILABLE = (
     "the same request again with an id of yours, or show an arm of your choice and do not send its "
     "reward"
 )
-PATHS = (
+PATHS_OF_METRICS = (
     "/decide", "/reward", "/activate", "/healthz", "/readyz", "/metrics", "/openapi.json",
 )  # fmt: skip
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+MAX_SECONDS_OF_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 GAUGES = {
     "version": "Version of the bandit that decides here.",
     "newest_version": "Newest version of the bandit in the log.",
@@ -281,7 +281,7 @@ class Metrics:
             "Time from a request's headers to its answer.",
             ["path", "status"],
             registry=registry,
-            buckets=BUCKETS,
+            buckets=MAX_SECONDS_OF_BUCKETS,
         )
         self.gauges = {
             name: Gauge(f"bayesbandit_{name}", text, registry=registry)
@@ -290,7 +290,9 @@ class Metrics:
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request. status 0: the client disconnected."""
-        self.requests.labels(path if path in PATHS else "other", str(status)).observe(seconds)
+        self.requests.labels(path if path in PATHS_OF_METRICS else "other", str(status)).observe(
+            seconds
+        )
 
     def text(self, service: Service) -> bytes:
         """Return all metrics in Prometheus's format; NaN for what the log cannot say now."""

@@ -9,7 +9,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs import drift_test
 from bayesbandit.beliefs.drift_test import (
     CONSTANT_SD,
-    LEVELS,
+    LEVEL_QUANTILES,
     PRIOR_OF_CHANGE,
     ROUNDS_OF_SCALES,
     e_process,
@@ -45,7 +45,7 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
     first = history.x[:ROUNDS_OF_SCALES]
     z = (history.x - first.mean(axis=0)) / first.std(axis=0)
     there = reward != 0.0
-    levels = np.quantile(reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]], LEVELS)
+    levels = np.quantile(reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]], LEVEL_QUANTILES)
     above = [
         np.where(there & (reward != level), 1.0 * (reward > level), np.nan) for level in levels
     ]

@@ -104,10 +104,10 @@ def main() -> int:
                 print(f"\n#### {number}\n{case}")
                 print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
             if cases % EVERY == 0:
-                print(f"{cases} declarations, of which {failures} failed", flush=True)
+                print(f"{cases} declarations; {failures} failed", flush=True)
     except KeyboardInterrupt:
         print(f"\ninterrupted; go on with --seed {seed + cases}")
-    print(f"\n{cases} declarations, of which {failures} failed")
+    print(f"\n{cases} declarations; {failures} failed")
     print(*(f"{n:7} {verdict}" for verdict, n in sorted(count.items())), sep="\n", flush=True)
     return 1 if failures else 0
 

@@ -100,7 +100,8 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     noise = RowNoise(by_weight, bool(weights), normal)
     # p = weight Π v^e / κ: e of each v from its value at 2, and all at random values
     doubled = [at(here, ones + one).precision[0] for one in np.eye(len(given))]
-    powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
+    with np.errstate(all="ignore"):  # NaN where there is none, which equals nothing
+        powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
     factor = float(rounded(weight(here) / first.precision, VARIANCE_DIGITS)[0])
     own = fresh.get(density.inputs["reward"])
     for point, values, seen in ((here, ones, first), (there, other, second)):
