@@ -4,6 +4,9 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import bayesbandit as bb
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +45,16 @@ def test_a_declared_model(capsys):
     assert 0 < names["decision"].propensity < 1
     shown = README.read_text().split("    mine: gibbs\n")[1].splitlines()[0].strip()
     assert shown in capsys.readouterr().out
+
+
+WHICH = (ROOT / "docs/which.md").read_text()
+
+
+@pytest.mark.parametrize("line", [c for c in re.findall(r"`(bb\.[^`]*\))`", WHICH) if "…" not in c])
+def test_the_bandits_that_are_advised_decide(line):
+    bandit = eval(line, {"bb": bb, "arms": ["a", "b"], "d": 3})
+    x = np.zeros((2, 3)) if bandit.of_arms else np.zeros(3)
+    assert bandit.choose(x).arm in bandit.arms
 
 
 def test_links_lead_somewhere():
