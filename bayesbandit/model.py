@@ -58,7 +58,8 @@ class RewardModel(Declaration):
     def explain(self, n_features: int, n_arms: int | None = None, bandit: bool = False) -> str:
         """Return the engine chosen for the model, and why each faster engine does not fit.
 
-        bandit: also tell how a bandit learns it, or why it does not play it.
+        n_arms: of a model that takes `arm` (None: 2); else None. bandit: also tell how a bandit
+        learns it, or why it does not play it. The text has several lines.
         """
         from bayesbandit.inference.plan import explain  # loads PyMC
 

@@ -35,7 +35,8 @@ class Policy(Protocol):
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> Array:
         """Return each arm's probability (n, K), in rows that sum to 1.
 
-        t: the rounds 1, 2, …, one number or (n,).
+        A bandit raises them to the minimum probability afterwards. t: the rounds 1, 2, …, one
+        number or (n,).
         """
         ...
 
@@ -256,7 +257,8 @@ class EpsilonGreedy(Floored):
 class Boltzmann(Floored):
     """The softmax policy: choose an arm with probability ∝ exp(posterior mean / temperature).
 
-    The temperature may be a function of t. Luce (1959), Individual Choice Behavior.
+    temperature: > 0, in units of the reward; a number, or a function of the round t.
+    Luce (1959), Individual Choice Behavior.
     """
 
     temperature: Alpha = 1.0

@@ -330,8 +330,9 @@ class Bandit:
         """Return what the bandit believes of all arms' mean rewards at x, as in `choose`.
 
         It has `mean` and `sd` (n, K), `draw(size, rng)` (size, n, K) and `best()` (n, K), the
-        probability that an arm has the largest mean reward. It is the prediction of the next round:
-        nothing is drawn, and no round is counted.
+        probability that an arm has the largest mean reward. x (d,) counts as n = 1. It is the
+        prediction of the next round: nothing is drawn, and no round is counted. As long as a
+        posterior is not proper its sd is infinite, and `draw` raises ValueError.
         """
         with self.lock:  # arms cannot change meanwhile
             return choosing.predict(self, arm_features.of_all(self, x))
@@ -500,8 +501,8 @@ class Bandit:
         """Learn what another bandit has learned, as if its rounds had come next.
 
         It is exact, to rounding, for beliefs that are sums over rounds: `Ridge` (with the folds of
-        its cross-validation), declared models that learn row by row in closed form, and those by
-        `engine="laplace"`.
+        its cross-validation), declared models that learn row by row in closed form, and those of
+        `bb.Laplace`.
         The other bandit stays as it is, and this one keeps its policy and random numbers. Its
         rounds are counted in `t` and put behind those of `history`.
 

@@ -44,6 +44,8 @@ Late = tuple[Comparison | None, Array, JointRows | None]
 class Decision:
     """The arm chosen for one context, or for each of n contexts, with the moments behind it.
 
+    `Bandit.choose` and `Decision.from_dict` make it.
+
     One context: x (d,), arm (a name), propensity (a float), probabilities, mean and sd (K,).
     A batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K). It has a
     length, and `decision[i]` or a slice is a decision too.

@@ -14,7 +14,7 @@ from bayesbandit.environments.base import Sample
 from bayesbandit.environments.encoding import Labels, classes
 from bayesbandit.tables.encoder import MAX_FEATURES, fitted
 from bayesbandit.tables.fitting import warn_of
-from bayesbandit.tables.inputs import named
+from bayesbandit.tables.inputs import frame_of, named
 from bayesbandit.tables.words import numbers
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ class Classification(Rows):
 class KnownRewards(Rows):
     """The rows of a table in random order, with a column of rewards for each arm.
 
-    rewards: the columns of rewards. Each has the name of its arm.
+    df: a DataFrame (pandas or Polars). rewards: the columns of rewards, two or more. Each has the
+    name of its arm. name: how errors and tables call the data.
     drop, keep: columns, as in `Encoder.fit`, which encodes all other columns as contexts.
     Raise ValueError for a reward that is missing, infinite or not a number.
     """
@@ -160,14 +161,13 @@ def errors_of(name: str) -> Iterator[None]:
         raise kind(f"{name}: {error}") from error
 
 
-def apart(df: pd.DataFrame, columns: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def apart(df: object, columns: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a table without some columns, and these columns."""
-    import pandas as pd
-
-    if not isinstance(df, pd.DataFrame):
-        raise TypeError(f"the table must be a pandas DataFrame; got {type(df).__name__}")
-    names: list[Any] = df.columns.tolist()
+    table = frame_of(df)
+    if table is None:
+        raise TypeError(f"the table must be a DataFrame; got {type(df).__name__}")
+    names: list[Any] = table.columns.tolist()
     if absent := [column for column in columns if names.count(column) != 1]:
         raise ValueError(f"no single column {absent[0]!r}; the columns are {named(names)}")
     chosen = list(columns)
-    return df.drop(columns=chosen), df[chosen]
+    return table.drop(columns=chosen), table[chosen]

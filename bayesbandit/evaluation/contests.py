@@ -116,10 +116,11 @@ def differences(
 def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     """Return one row for each bandit, the best first.
 
-    The columns have means over environments of normalised regret, reward and rank, and the numbers
-    of significant wins and losses against the other bandits. Rows are sorted by normalised regret.
-    Rank 1 is best, and ties share a rank. The standard error is √(Σ se²) / environments, with se
-    over replications. Raise ValueError unless every bandit has played every environment.
+    Columns: bandit; the means over environments normalised_regret, mean_reward and mean_rank;
+    normalised_regret_se, √(Σ se²) / environments with se over replications; wins and losses, the
+    numbers of significant ones against the other bandits, by tests at this level as in `pairwise`;
+    and environments, their number. Rows are sorted by normalised regret. Rank 1 is best, and ties
+    share a rank. Raise ValueError unless every bandit has played every environment.
     """
     cells = summary(table)
     played = cells.groupby("bandit", sort=False)["environment"].agg(set)

@@ -174,6 +174,7 @@ def estimate(
     if planned is not None:
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
+    warnings: list[str] = []
     if missing == "open" and np.isnan(data.reward).any():
         n = len(data)
         first = int(np.isnan(data.reward).argmax())
@@ -181,6 +182,7 @@ def estimate(
             raise ValueError(f"the reward of round {first} is open: too few stand before it")
         target, mean, subgroup = (before(v, n, first) for v in (target, mean, subgroup))
         data = data[:first]
+        warnings.append(f"rounds from the first open reward on are left out: {first} of {n} count")
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
     if missing is None and not observed.all():
@@ -192,7 +194,8 @@ def estimate(
     if not on.any():
         raise Unsupported("the subgroup must have a round that counts; got none")
     targets = targets_of(data, target)
-    on, warnings = supported_by(data, targets, on, while_available)
+    on, left_out = supported_by(data, targets, on, while_available)
+    warnings += left_out + [target.forgot for target in targets if target.forgot]
     reward = np.where(observed, data.reward, 0.0)
     question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
     weights, more = _settled(question, weights)

@@ -51,7 +51,8 @@ class Evaluation:
         self.estimates, self.unsupported = _judged(data, questions)
 
     def __repr__(self) -> str:
-        return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
+        shown = self.table[["estimate", "low", "high", "ess", "n", "refused"]].to_string()
+        return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{shown}"
 
     def _repr_html_(self) -> str:
         table = self.table.drop(columns=["largest_weight"])

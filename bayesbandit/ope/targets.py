@@ -31,11 +31,12 @@ class Target:
     """A policy to evaluate.
 
     pi: its probabilities (n, K); None for the logged policy. trained: how many of the log's rounds
-    it was trained on.
+    it was trained on, as far as it has kept its own. forgot: a warning if it has not kept all; "".
     """
 
     pi: np.ndarray | None
     trained: int = 0
+    forgot: str = ""
 
     def weights(self, log: Log) -> np.ndarray:
         """Return w = π(X, A)/e(X, A), (n,)."""
@@ -71,6 +72,7 @@ def target_of(log: Log, target: Any) -> Target:
     if callable(target):
         arms = log.arms
         trained = 0
+        forgot = ""
         owner = target.__self__ if ismethod(target) else None
         if isinstance(owner, Bandit):
             check_encoder(owner, log)
@@ -79,10 +81,16 @@ def target_of(log: Log, target: Any) -> Target:
             target = partial(target.__func__, frozen)
             arms = owner.arms
             trained = trained_on(log, owner)
+            kept = len(owner.history)
+            if not trained and kept < owner.history.total:
+                forgot = (
+                    f"the bandit has kept {kept} of its {owner.history.total} rounds: whether it "
+                    "learned others of this log is not known"
+                )
         probabilities = target(log.x)
         if np.ndim(probabilities) == 1:
-            return Target(_one_hot(log, np.asarray(probabilities)), trained)
-        return Target(_placed(log, probabilities, arms), trained)
+            return Target(_one_hot(log, np.asarray(probabilities)), trained, forgot)
+        return Target(_placed(log, probabilities, arms), trained, forgot)
     if isinstance(target, tuple) or np.ndim(target) < 2:
         raise TypeError(
             "a target is an arm's name, probabilities (n, K), a bandit, or a pair of these as a "

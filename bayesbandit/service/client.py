@@ -83,8 +83,10 @@ class Client:
     ) -> Answer:
         """Return a server's decision about one context, or the default if none comes in time.
 
-        arms: those that may be chosen, or a single name; None: all. Raise ValueError if the server
-        refuses the request.
+        context: as for `Bandit.choose`, in JSON's types. arms: those that may be chosen, or a
+        single name; None: all. id: one of yours, so that a repeated request is one decision; None:
+        a new one. Raise ValueError if the server refuses the request, OSError if no answer comes
+        and there is no default among `arms`.
         """
         one = id_text(new_ids(1)[0]) if id is None else id
         among = [arms] if isinstance(arms, str | int) else arms

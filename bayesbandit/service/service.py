@@ -58,7 +58,8 @@ class Service:
     default_reward: the reward of decisions without a reward after `wait`. None: they are not
         learned.
     activation: whether a decision counts only after `activate` says that it was shown.
-    snapshot_every: a learner stores a snapshot after this many closed decisions.
+    snapshot_every: a learner stores a snapshot after this many decisions that were learned, expired
+    or refused.
     clock: a function that returns the time, in seconds since 1970.
 
     Threads may share a service; from asyncio call `await asyncio.to_thread(service.decide, x)`. Any

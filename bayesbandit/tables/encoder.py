@@ -158,7 +158,7 @@ class Encoder:
             row, j = np.argwhere(~(np.abs(features) <= MAX_ABS_VALUE))[0]
             raise ValueError(
                 f"feature {self.features[j]!r} must be finite and at most {MAX_ABS_VALUE:g} in "
-                f"size; got {features[row, j]:g} in row {row + 1}"
+                f"size; got {features[row, j]:g} in row {row}"
             )
         return features
 

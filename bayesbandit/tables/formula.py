@@ -288,7 +288,7 @@ def _by_name(columns: Sequence[Used], codes: np.ndarray) -> dict[Name, np.ndarra
         j = int(np.argmax(gaps.any(axis=0)))
         raise ValueError(
             f"column {columns[j].name!r} of the formula has no value in row "
-            f"{np.argmax(gaps[:, j]) + 1}: fill it, or use Encoder.fit, which takes the median"
+            f"{np.argmax(gaps[:, j])}: fill it, or use Encoder.fit, which takes the median"
         )
     return {column.name: codes[:, j] for j, column in enumerate(columns)}
 

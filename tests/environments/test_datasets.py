@@ -88,7 +88,7 @@ def test_missing_target():
         from_frame(TABLE, "species")
     with pytest.raises(ValueError, match="no single column 'y'"):
         from_frame(TABLE.set_axis(["a", "y", "y"], axis=1), "y")
-    with pytest.raises(TypeError, match="must be a pandas DataFrame; got ndarray"):
+    with pytest.raises(TypeError, match="must be a DataFrame; got ndarray"):
         from_frame(TABLE.to_numpy(), "kind")
 
 

@@ -56,5 +56,5 @@ def test_columns_that_make_no_arms(frame, settings, match):
 
 
 def test_rewards_are_of_a_table():
-    with pytest.raises(TypeError, match="z: the table must be a pandas DataFrame; got csr_m"):
+    with pytest.raises(TypeError, match="z: the table must be a DataFrame; got csr_m"):
         KnownRewards(csr_matrix(np.eye(3)), ["a", "b"], "z")

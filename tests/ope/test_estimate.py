@@ -361,7 +361,9 @@ def test_missing_rewards():
     with pytest.raises(ValueError, match="the reward of round 0 is open"):
         estimate(some, pi, missing="open")
     prefix = estimate(open_[:300], pi[:300])
-    assert estimate(open_, pi, missing="open").value == prefix.value
+    so_far = estimate(open_, pi, missing="open")
+    assert so_far.value == prefix.value
+    assert "rounds from the first open reward on are left out: 300 of 400 count" in so_far.warnings
     assert estimate(some, pi, missing="random").n == 360
     lost = estimate(some, pi, "ips", weights="equal", missing="random")
     w = pi[np.arange(N), log.played] / log.propensity

@@ -137,6 +137,21 @@ def test_of_a_history():
         Log.of(3)
 
 
+def test_what_a_history_has_not_kept_is_said():
+    bandit = bb.LinTS(["a", "b"], 1, min_probability=0.2, history=100, seed=0)
+    rng = np.random.default_rng(0)
+    x, reward = rng.normal(size=(200, 1)), rng.normal(size=200)
+    decision = bandit.choose(x)
+    whole = bb.ope.Log(x, decision.arm, reward, decision.probabilities, arms=bandit.arms)
+    bandit.observe(decision, reward)
+    with pytest.warns(UserWarning, match="the log has the latest 100 of 200 rounds"):
+        assert len(bb.ope.Log.of(bandit.history)) == 100
+    assert "trained on 100 of these 200" in bb.ope.estimate(whole, bandit.greedy).refused
+    first = bb.ope.estimate(whole[:100], bandit.greedy)
+    assert not first.refused
+    assert "the bandit has kept 100 of its 200 rounds" in " ".join(first.warnings)
+
+
 def test_rounds_before_a_change_of_arms_say_nothing_of_what_else_was_available():
     """An arm that was not there yet earned next to nothing, by a narrow interval."""
     rng = np.random.default_rng(0)

@@ -123,7 +123,7 @@ def test_a_spline_continues_as_at_its_edge():
 
 def test_missing_values_are_named():
     gap = FRAME.assign(age=FRAME["age"].where(FRAME.index != 3))
-    with pytest.raises(ValueError, match="column 'age' of the formula has no value in row 4"):
+    with pytest.raises(ValueError, match="column 'age' of the formula has no value in row 3"):
         bb.Encoder.formula("~ age", gap)
     encoder = bb.Encoder.formula("~ age + country", FRAME)
     for row, name in (
@@ -131,7 +131,7 @@ def test_missing_values_are_named():
         ({"age": 1, "country": None}, "country"),
     ):
         with pytest.raises(
-            ValueError, match=f"column '{name}' of the formula has no value in row 1"
+            ValueError, match=f"column '{name}' of the formula has no value in row 0"
         ):
             encoder.transform(row)
 

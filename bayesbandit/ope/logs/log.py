@@ -52,7 +52,7 @@ def next_size(size: int, rounds: int) -> int:
 
 
 class Log:
-    """A log: rounds t = 1 … n with contexts, chosen arms, rewards and probabilities.
+    """A log: rounds t = 0 … n − 1 with contexts, chosen arms, rewards and probabilities.
 
     Rounds are in the order of their decisions.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,12 @@ def of_history(history: Any) -> dict[str, Any]:
         )
     if len(history) < 2:
         raise ValueError(f"a log needs at least two rounds; the history has {len(history)}")
+    if len(history) < history.total:
+        warnings.warn(
+            f"the log has the latest {len(history)} of {history.total} rounds; a bandit with "
+            "history=None keeps all",
+            stacklevel=3,
+        )
     now = history.fork()
     layout = now.layout
     rows = now.ordered().copy()
