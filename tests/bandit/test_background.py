@@ -54,9 +54,9 @@ def rounds(n, seed=0, arms=2):
     return x, arm, reward[np.arange(n), arm]
 
 
-def bandit_of(background=True, arms=2, n=20):
+def bandit_of(background=True, arms=2, n=20, **others):
     """A bandit whose draws know n rounds."""
-    settings = SETTINGS | {"background": background}
+    settings = SETTINGS | {"background": background} | others
     bandit = declared.bandit(arms, declared.lasso, bb.Thompson(), **settings)
     bandit.update(*rounds(n, arms=arms))
     bandit.greedy(probe())
@@ -113,6 +113,31 @@ def test_old_draws_go_on_until_the_new_ones_are_there(gate):
         for name, values in theirs.values.items():
             np.testing.assert_array_equal(ours.values[name], values)
     np.testing.assert_array_equal(bandit.probabilities(probe()), other.probabilities(probe()))
+
+
+class Growing:
+    """A balance by which each reward weighs all earlier rounds anew."""
+
+    def weights(self, history, belief):
+        return np.linspace(0.5, 1.0, len(history))
+
+
+@pytest.mark.slow
+def test_draws_are_taken_although_the_past_weighs_otherwise_by_now(gate):
+    """Else a balance that reweighs at every reward would keep the first draws for ever."""
+    bandit = bandit_of(balance=Growing())
+    old = [chain.values for chain in bandit.belief.clouds]
+    gate.opened.clear()
+    surprise(bandit)
+    bandit.greedy(probe())
+    assert refits(bandit) == [True, True]
+    surprise(bandit, 2, seed=2)
+    gate.opened.set()
+    finish(bandit)
+    assert all(c.values is not v for c, v in zip(bandit.belief.clouds, old, strict=True))
+    assert all(chain.fitted == -1 for chain in bandit.belief.clouds)  # due again
+    finish(bandit)
+    assert [chain.fitted for chain in bandit.belief.clouds] == [31, 31]
 
 
 @pytest.mark.slow

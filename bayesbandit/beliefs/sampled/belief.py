@@ -175,8 +175,8 @@ class SampledBelief(ByDraws):
     def _take(self, g: int) -> None:
         """Take the draws of a refit of posterior g that is over.
 
-        Draws of rounds that are not, or no longer, the first ones of posterior g are dropped. So is
-        a refit that was lost or has failed.
+        Draws of rounds that are not, or no longer, the first ones of posterior g are dropped, but
+        for weights. So is a refit that was lost or has failed.
         """
         cloud = self.clouds[g]
         refit = cloud.refit
@@ -190,13 +190,17 @@ class SampledBelief(ByDraws):
         if refit.result is None:
             return
         twin, h = refit.result  # posterior h of a fork, whose arms may have other numbers
-        then, now = twin.rounds.of(twin._arm(h)), self.rounds.of(self._arm(g))
-        if any(not np.array_equal(now[role][: len(v)], v) for role, v in then.items()):
+        then = twin.rounds.of(twin._arm(h))
+        now = self.rounds.of(self._arm(g))
+        changed = {k for k, v in then.items() if not np.array_equal(now[k][: len(v)], v)}
+        if changed - {"weight"}:
             return
         if len(twin.refused) > len(self.refused):
             self._switch(twin.plan, twin.refused)
         is_late = len(twin.refused) < len(self.refused)  # its engine has refused other rounds
         new = replace(twin.clouds[h], since=self.decisions)
+        if changed:  # the past weighs otherwise by now: better than older draws, and due again
+            new = replace(new, fitted=-1)
         self.clouds[g] = replace(new, state=None) if is_late else new
 
     def _switch(self, plan: Plan, refused: tuple[Refusal, ...]) -> None:
