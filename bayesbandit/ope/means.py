@@ -14,6 +14,7 @@ import numpy as np
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.weights import by_batch
+from bayesbandit.runtime.one_thread import one_thread
 
 OUTCOME_MODELS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
 RIDGE_PENALTY = 1.0  # of coefficients of standardised features
@@ -87,14 +88,20 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
             variance = np.maximum(np.diag(total) / n - centre**2, 0.0)
             variance[0], centre[0] = 1.0, 0.0
             variance[variance <= 1e-12] = 1.0  # a constant: centred it is 0, and learns nothing
-            T = np.diag(1 / np.sqrt(variance))  # f̃ = T f
-            T[:, 0] -= centre / np.sqrt(variance)
+            scale = 1 / np.sqrt(variance)
+            # f̃ = T f with T = diag(scale) − shift e₀', f₀ = 1: T G T' takes D² numbers
+            shift = centre * scale
             means = arms[rows.start]
             # Σ f̃ (Y − m̄_k) of each arm, from the sums of f Y and f
-            b = np.einsum("ij,kj->ki", T, c - means[:, None] * G[:, 0])
-            penalised = T @ G @ T.T + RIDGE_PENALTY * np.eye(D)
+            b = c - means[:, None] * G[:, 0]
+            b = b * scale - b[:, :1] * shift
+            half = G * scale - G[:, :, :1] * shift  # G T'
+            penalised = half * scale[:, None] - half[:, :1] * shift[:, None]
+            penalised[:, np.arange(D), np.arange(D)] += RIDGE_PENALTY
             theta = np.linalg.solve(penalised, b[..., None])[..., 0]
-            m[rows] = means + f[rows] @ (theta @ T).T
+            slopes = theta * scale  # T'θ
+            slopes[:, 0] -= theta @ shift
+            m[rows] = means + f[rows] @ slopes.T
         for k in np.unique(log.played[rows]):
             of_arm = (log.played[rows] == k) & is_known[rows]
             f_arm = f[rows][of_arm]
@@ -152,10 +159,12 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
         return arms
     f = features(log.x)
     candidates = [arms]
-    if mean != "quadratic":
-        candidates.append(ridge_means(log, reward, arms, f))
-    if mean != "ridge":
-        candidates.append(ridge_means(log, reward, arms, np.hstack([f, f[:, 1:] ** 2])))
+    with one_thread():  # many small systems: threads cost more than they do
+        if mean != "quadratic":
+            candidates.append(ridge_means(log, reward, arms, f))
+        if mean != "ridge":
+            squares = np.hstack([f, f[:, 1:] ** 2])
+            candidates.append(ridge_means(log, reward, arms, squares))
     return best_so_far(log, candidates, reward, w) if mean == "chosen" else candidates[-1]
 
 

@@ -16,9 +16,9 @@ from bayesbandit.checks import PROBABILITY_TOLERANCE, shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
-IDENTIFYING_ROUNDS = 50  # consecutive rounds that identify a log if its rows repeat
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
-CHANCE_OF_A_PART = 0.001  # below which a history is no part of the log by chance
+CHANCE = 0.001  # below which rounds are not the log's by chance
+HASH_BASE = 0x9E3779B97F4A7C15  # odd: it has an inverse mod 2⁶⁴
 DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
 
@@ -125,9 +125,9 @@ def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
 def trained_on(log: Log, bandit: Bandit) -> int:
     """Return how many rounds of the log are in the bandit's history.
 
-    Contexts, arms and rewards must be the same. If rows repeat by chance, 50 consecutive rounds
-    must be; or no row is in the history more often than in the log, where it hardly would be so by
-    chance.
+    Contexts, arms and rewards must be the same. If rows repeat, consecutive rounds must be the
+    same, so many that chance would hardly do that; or nearly every row must be in the log as often
+    as in the history, where chance would hardly do that either.
     """
     past = bandit.history
     if not len(past) or log.x.shape[1] != past.layout.n_features:
@@ -136,38 +136,87 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     names = np.array([index.get(arm, -1.0) for arm in past.arm.tolist()])
     rounds = np.column_stack([log.x, log.played, log.reward])
     theirs = np.column_stack([past.x, names, past.reward])
-    _, number = np.unique(np.vstack([rounds, theirs]), axis=0, return_inverse=True)
-    of_log = number.ravel()[: len(rounds)]
-    seen = number.ravel()[len(rounds) :]
-    distinct = len(np.unique(of_log)) >= DISTINCT_ROWS_SHARE * len(of_log)
-    size = 1 if distinct else min(IDENTIFYING_ROUNDS, len(of_log))
-    if len(seen) < size:
-        return 0
-    windows = np.lib.stride_tricks.sliding_window_view
-    runs = {run.tobytes() for run in windows(seen, size)}
-    matches = np.array([run.tobytes() in runs for run in windows(of_log, size)])
-    n_matched = int(np.convolve(matches, np.ones(size)).astype(bool).sum())
-    return n_matched if distinct else max(n_matched, shuffled(of_log, seen))
+    both = np.vstack([rounds, theirs])
+    row, decided = (
+        np.unique(v, axis=0, return_inverse=True)[1].ravel() for v in (both, both[:, :-1])
+    )
+    n = len(rounds)
+    of_log, seen = row[:n], row[n:]
+    if len(np.unique(of_log)) >= DISTINCT_ROWS_SHARE * n:
+        return int(np.isin(of_log, seen).sum())
+    return max(in_order(of_log, seen), in_any_order(row, decided, n))
 
 
-def shuffled(of_log: np.ndarray, seen: np.ndarray) -> int:
-    """Return how many rounds of a log a history has in another order: all that it has, if no row
-    is there more often than in the log; else 0, as if it may be so by chance.
+def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
+    """Return how many rounds of a log are in stretches that a history has in the same order.
 
-    of_log, seen: the rows' numbers. By chance: where the history's rows are drawn from those of
-    both together. A number of each row is then hypergeometric, and that all are at most half of
-    what there is has at most the product of their probabilities, since they are negatively
-    associated (Joag-Dev and Proschan 1983).
+    of_log, seen: the rows' numbers. A stretch counts if chance would hardly make one such pair of
+    stretches, under a Markov chain with the transitions of both: long runs of one row tell little.
     """
-    size = 1 + max(of_log.max(), seen.max())
-    ours = np.bincount(of_log, minlength=size)
-    theirs = np.bincount(seen, minlength=size)
-    if (theirs > ours).any():
-        return 0
-    both, rows = np.unique(ours + theirs, return_counts=True)
-    total = len(of_log) + len(seen)
-    log_chance = rows @ hypergeom.logcdf(both // 2, total, both, len(seen))
-    return len(seen) if log_chance < np.log(CHANCE_OF_A_PART) else 0
+    size = int(max(of_log.max(), seen.max())) + 1
+    both = np.concatenate([steps(of_log, size), steps(seen, size)])
+    _, which, count = np.unique(both, return_inverse=True, return_counts=True)
+    starts = np.bincount(both // size, minlength=size)
+    # −log P(next row | row) of each transition
+    surprise = np.log(starts[both // size] / count[which])
+    needed = np.log(len(of_log)) + np.log(len(seen)) - np.log(CHANCE)
+    typical = surprise.mean()
+    length = 2 + int(2.0 * needed / typical) if typical > 0.0 else len(both)
+    length = min(length, len(of_log), len(seen))
+    mine, its = stretches(of_log, length), stretches(seen, length)
+    told = np.concatenate([[0.0], np.cumsum(surprise[: len(of_log) - 1])])
+    is_rare = told[length - 1 :] - told[: len(told) - length + 1] > needed
+    found = np.flatnonzero(np.isin(mine, its) & is_rare)
+    covered = np.zeros(len(of_log) + 1, dtype=np.int64)
+    np.add.at(covered, found, 1)
+    np.add.at(covered, found + length, -1)
+    return int((np.cumsum(covered) > 0).sum())
+
+
+def steps(rows: np.ndarray, size: int) -> np.ndarray:
+    """Return the transitions (n − 1,) between rows by their numbers, each as one number."""
+    return rows[:-1].astype(np.int64) * size + rows[1:]
+
+
+def stretches(rows: np.ndarray, length: int) -> np.ndarray:
+    """Return a hash for each stretch of so many consecutive rows: equal stretches have one.
+
+    It is Σ c_i B^i mod 2⁶⁴, with a random number c for each row, divided by B^start: from sums over
+    all rows before.
+    """
+    rng = np.random.default_rng(0)
+    code = rng.integers(2**63, size=int(rows.max()) + 1, dtype=np.uint64)[rows]
+    base = np.uint64(HASH_BASE)
+    inverse = np.uint64(pow(HASH_BASE, -1, 2**64))
+    power = np.cumprod(np.full(len(rows), base))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(code * power)])
+    back = np.cumprod(np.full(len(rows) - length + 1, inverse))
+    return (sums[length:] - sums[: len(back)]) * back
+
+
+def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:
+    """Return how many rounds of a log a history has in any order: 0 if this may be by chance.
+
+    row: the rows' numbers, of the n rounds of the log and then of the history. decided: the same of
+    contexts with arms, whatever the reward. Of N rounds of one context and arm, m are the
+    history's. By chance, whatever the policies: where it has m of their N rewards. How often it has
+    a row is hypergeometric then, and more often than the log with a probability q. These events are
+    negatively associated (Joag-Dev and Proschan 1983). So k of them or fewer have the chance
+    min over s > 0 of exp(s k) Π (1 − q + q exp(−s)) at most, as independent ones have (Chernoff).
+    """
+    ours = np.bincount(row[:n], minlength=row.max() + 1)
+    theirs = np.bincount(row) - ours
+    stratum = np.zeros_like(ours)
+    stratum[row] = decided
+    of_stratum = np.bincount(decided)
+    drawn = np.bincount(decided[n:], minlength=len(of_stratum))
+    cells = np.stack([of_stratum[stratum], ours + theirs, drawn[stratum]])
+    (N, both, m), count = np.unique(cells, axis=1, return_counts=True)
+    q = hypergeom.sf(both // 2, N, both, m)
+    k = (theirs > ours).sum()
+    tilt = np.geomspace(1e-3, 30.0, 200)
+    log_chance = (tilt * k + np.log1p(q * np.expm1(-tilt)[:, None]) @ count).min()
+    return int(np.minimum(ours, theirs).sum()) if log_chance < np.log(CHANCE) else 0
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:

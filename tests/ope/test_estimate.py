@@ -554,16 +554,44 @@ def test_a_bandit_is_not_judged_by_what_it_learned(d):
 
 
 def test_a_bandit_is_not_judged_by_what_it_learned_in_another_order():
-    """Also where contexts repeat; rounds of another log with the same rows are not found."""
+    """Also where contexts repeat, and other rounds came; not by rounds of another log."""
     rng = np.random.default_rng(1)
-    x = np.eye(16)[rng.integers(16, size=(2, 1000))]
+    x = np.eye(60)[rng.integers(60, size=(2, 1000))]
     arm = rng.integers(0, 3, size=(2, 1000))
     reward = 1.0 * (rng.random((2, 1000)) < 0.3)
     log = Log(x[0], arm[0], reward[0], np.full((1000, 3), 1 / 3))
     for which, rows in ((0, rng.permutation(1000)), (0, np.arange(0, 1000, 2)), (1, slice(None))):
-        bandit = bb.LinTS(3, 16, seed=0)
+        bandit = bb.LinTS(3, 60, seed=0)
         bandit.update(x[which][rows], arm[which][rows], reward[which][rows])
+        bandit.observe(bandit.choose(np.full(60, 0.5)), 1.0)
         assert ("trained on" in estimate(log, bandit.greedy).refused) == (which == 0)
+
+
+@pytest.mark.parametrize("d", [0, 2])
+def test_rounds_that_look_alike_are_not_taken_for_learned_ones(d):
+    """Most rounds of rare rewards are the same: the best arm, and no reward."""
+    arms = ["a", "b", "c"]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = (rng.random((4000, d)) < 0.1).astype(float)
+        bandit = bb.LinTS(arms, d, min_probability=0.02, seed=seed)
+        bandit.play(x, (rng.random((4000, 3)) < [0.01, 0.012, 0.03]).astype(float))
+        first, later = Log.of(bandit.history).split(0.5)
+        learned = bb.LinTS(arms, d, seed=1)
+        learned.update(first.x, first.arm, first.reward, first.propensity)
+        assert not estimate(later, learned.greedy).refused
+        assert "trained on" in estimate(first, learned.greedy).refused
+
+
+def test_a_short_life_beside_a_long_log_is_not_taken_for_a_part_of_it():
+    """A bandit that plays one arm leaves all rows of the others to the log."""
+    rng = np.random.default_rng(0)
+    arm = rng.integers(0, 10, 20_000)
+    x = np.eye(50)[rng.integers(50, size=20_000)]
+    log = Log(x, arm, rng.integers(0, 30, 20_000) / 10, np.full((20_000, 10), 0.1))
+    bandit = bb.LinTS(10, 50, seed=0)
+    bandit.update(x[rng.permutation(200)], np.zeros(200, int), rng.integers(0, 30, 200) / 10)
+    assert not estimate(log, bandit.greedy).refused
 
 
 @pytest.mark.slow
