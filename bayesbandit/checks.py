@@ -337,14 +337,15 @@ def number(
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
         if math.isfinite(bound)
     ]
-    within = is_real(value) and above < value < below and least <= value <= most
-    if not (is_real(value) and within and math.isfinite(value)):
+    # the strict bounds refuse infinity, too
+    if not (is_real(value) and above < value < below and least <= value <= most):
         raise ValueError(
             f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"
         )
-    if abs(float(value)) > largest:
+    size = abs(float(value))
+    if size > largest:
         raise ValueError(f"{what} must be at most {largest:g}; got {value!r}")
-    if abs(float(value)) < smallest:
+    if size < smallest:
         raise ValueError(f"{what} must be at least {smallest:g}; got {value!r}")
     return float(value)
 

@@ -95,32 +95,25 @@ def check_sample(sample: object, environment: Environment, horizon: int | None) 
 
 def _check_arrays(sample: Sample, K: int, d: int, horizon: int | None) -> None:
     """Raise an error unless the arrays of a sample have finite numbers and the right shapes."""
-    T = _rows(sample.x, "x")
-    m = _rows(sample.warm_arm, "warm_arm")
+    T = len(_numbers(sample.x, "x"))
+    m = len(_numbers(sample.warm_arm, "warm_arm"))
     if T == 0 or (horizon is not None and horizon < T):
         most = "1 round or more" if horizon is None else f"1 to {horizon:,} rounds"
         raise ValueError(f"x must have {most}; got {T:,}")
-    arrays: dict[str, tuple[object, list[tuple[int, ...]]]] = {
-        "x": (sample.x, [(T, d), (T, K, d)]),
-        "mean": (sample.mean, [(T, K)]),
-        "reward": (sample.reward, [(T, K)]),
+    shapes: dict[str, list[tuple[int, ...]]] = {
+        "x": [(T, d), (T, K, d)],
+        "mean": [(T, K)],
+        "reward": [(T, K)],
     }
     if m:
-        arrays |= {
-            "warm_x": (sample.warm_x, [(m, d)]),
-            "warm_arm": (sample.warm_arm, [(m,)]),
-            "warm_reward": (sample.warm_reward, [(m,)]),
-        }
+        shapes |= {"warm_x": [(m, d)], "warm_arm": [(m,)], "warm_reward": [(m,)]}
     if (sample.test_x is None) != (sample.test_mean is None):
         raise ValueError("test_x and test_mean must be given together; one is None")
     if sample.test_x is not None:
-        n = _rows(sample.test_x, "test_x")
-        arrays |= {
-            "test_x": (sample.test_x, [(n, d), (n, K, d)]),
-            "test_mean": (sample.test_mean, [(n, K)]),
-        }
-    for what, (given, allowed) in arrays.items():
-        array = _numbers(given, what)
+        n = len(_numbers(sample.test_x, "test_x"))
+        shapes |= {"test_x": [(n, d), (n, K, d)], "test_mean": [(n, K)]}
+    for what, allowed in shapes.items():
+        array = _numbers(vars(sample)[what], what)
         if array.shape not in allowed:
             shown = " or ".join(map(str, allowed))
             raise ValueError(f"{what} must have shape {shown}; got {array.shape}")
@@ -130,11 +123,6 @@ def _check_arrays(sample: Sample, K: int, d: int, horizon: int | None) -> None:
         known = np.arange(K if sample.warm_arm.dtype.kind in "iu" else 0)
         if (unknown := sample.warm_arm[~np.isin(sample.warm_arm, known)]).size:
             raise ValueError(f"warm_arm must be integers from 0 to {K - 1}; got {unknown[0]}")
-
-
-def _rows(array: object, what: str) -> int:
-    """Return the number of rows of an array of numbers; raise TypeError for anything else."""
-    return len(_numbers(array, what))
 
 
 def _numbers(array: object, what: str) -> np.ndarray:

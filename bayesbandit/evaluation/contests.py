@@ -104,10 +104,8 @@ def differences(
     ends = last(check(table))
     met = _gaps(ends.assign(value=ends[column].astype(np.float64)))
     met = met[met["replications"] >= 2]
-    met = met.set_index(PAIR_COLUMNS)
-    places = met.index.unique("environment")
-    wanted = [(place, *pair) for place, pair in product(places, pairs)]
-    gaps = met.loc[[pair for pair in wanted if pair in met.index]].reset_index()
+    wanted = [(place, *pair) for place, pair in product(met["environment"].unique(), pairs)]
+    gaps = pd.DataFrame(wanted, columns=PAIR_COLUMNS).merge(met, on=PAIR_COLUMNS)
     names = ["environment", "one", "other", "difference", "se", "replications"]
     frame = gaps[[*PAIR_COLUMNS, "difference", "gap_se", "replications"]].set_axis(names, axis=1)
     return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:]))[1])

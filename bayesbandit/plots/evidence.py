@@ -38,7 +38,7 @@ def policy_values(
 
     A policy whose interval is refused is grey, without an interval.
     """
-    _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
+    _check(result, "policy_values")
     value, low, high = result.table[["estimate", "low", "high"]].to_numpy(np.float64).T
     panel, down = _rows(result.table.index, ax, width)
     has_interval = ~np.isnan(low)
@@ -63,7 +63,7 @@ def policy_contrasts(
 
     Thick lines are intervals for one difference. Thin lines hold for all differences at once.
     """
-    _check(result, Evaluation, "policy_contrasts takes bb.ope.evaluate(…)")
+    _check(result, "policy_contrasts")
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: no other one has an estimate")
@@ -81,9 +81,9 @@ def policy_contrasts(
     return finish([panel], title, default, keys, handle=1)
 
 
-def _check(value: object, kind: type, needs: str) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{needs}; got {shown(value)}")
+def _check(value: object, picture: str) -> None:
+    if not isinstance(value, Evaluation):
+        raise TypeError(f"{picture} takes bb.ope.evaluate(…); got {shown(value)}")
 
 
 def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:

@@ -26,7 +26,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name[:BEGINNING]}.{uuid4().hex[:8]}.tmp")
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode or 0o666))
+        beside.touch(mode or 0o666, exist_ok=False)
         if mode is not None:
             beside.chmod(mode)
         yield beside

@@ -15,7 +15,6 @@ from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Contexts, Name
-from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.learner import Learner, check_log
 from bayesbandit.store.log import DecisionLog
@@ -185,12 +184,12 @@ class Service:
         t = range(first, first + n)
         seeds = seeds_of(self._secret, ids)
         decision = choosing.choose_by_seeds(version.bandit, x, among, seeds, t, [now] * n)
-        numbers = decision.rows[:, ARM - TAIL].astype(np.int64).tolist()
-        propensities = decision.rows[:, PROPENSITY - TAIL].tolist()
+        chosen = np.asarray(decision.arm).tolist()
+        propensities = np.asarray(decision.propensity).tolist()
         probabilities = decision.probabilities
         stored = [
             Stored(
-                ids[i], now, version.number, t[i], decision.arms[numbers[i]], propensities[i],
+                ids[i], now, version.number, t[i], chosen[i], propensities[i],
                 decision.arms, decision.rows[i], probabilities[i],
                 x[i] if x.ndim > 2 else None, texts[i],
             )
@@ -254,7 +253,7 @@ class Service:
         """
         now = self._now()
         several = not isinstance(id, str)
-        ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
+        ids = [check_id(one) for one in (list_of(id) if several else [id])]
         n = len(ids)
         # databases may lose the sign of −0.0, which a digest would miss
         values = (checks.column(value if several else [value], n, "rewards") + 0.0).tolist()
@@ -276,7 +275,7 @@ class Service:
 
         Calling it again changes nothing. Raise ValueError if an id is unknown.
         """
-        ids = [check_id(one) for one in ([id] if isinstance(id, str) else list_of(id, "id"))]
+        ids = [check_id(one) for one in ([id] if isinstance(id, str) else list_of(id))]
         self.log.ledger.activate(ids, self._now(), self.settings)
 
     # ---- learning --------------------------------------------------------------------------------
@@ -351,7 +350,7 @@ def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
 
 def ids_of(names: object, n: int, one: bool) -> list[str]:
     """Return the ids of n decisions as a list; raise ValueError unless all differ."""
-    ids = [names] if one else list_of(names, "id")
+    ids = [names] if one else list_of(names)
     checked = [check_id(each) for each in ids]
     if len(checked) != n or len(set(checked)) < n:
         raise ValueError(
@@ -361,8 +360,8 @@ def ids_of(names: object, n: int, one: bool) -> list[str]:
     return checked
 
 
-def list_of(values: object, what: str) -> list[object]:
-    """Return values as a list; raise TypeError if they are a single text."""
+def list_of(values: object) -> list[object]:
+    """Return ids as a list; raise TypeError if they are no list."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
+        raise TypeError(f"id must be text, or a list of texts for several; got {values!r}")
     return values.tolist() if isinstance(values, np.ndarray) else list(values)

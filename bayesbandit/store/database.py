@@ -337,9 +337,9 @@ class Database:
                 raw.cursor().execute(f"PRAGMA {text}")
 
 
-def microseconds(at: float | None = None) -> int:
-    """Return a time in microseconds since 1970. at: seconds since 1970; None: now."""
-    return time.time_ns() // 1000 if at is None else round(at * 1e6)
+def microseconds() -> int:
+    """Return the time in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def _durable(connection: sqlite3.Connection, record: object) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import itemgetter
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Connection,
     Integer,
     String,
     bindparam,
@@ -21,7 +19,7 @@ from sqlalchemy import (
     literal_column,
     select,
 )
-from sqlalchemy.engine import Dialect
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.store.database import (
@@ -38,34 +36,20 @@ from bayesbandit.store.tables import decisions, states
 NOT_STORED = "the decision could not be stored, so there is none: "
 
 
-class Statement(NamedTuple):
-    """A statement compiled once as text. names: of its values by position; None: by name."""
+def insert_statements(database: Database) -> list[str]:
+    """Return the statements that store a row of `GroupCommit.append`, compiled once as text.
 
-    text: str
-    names: tuple[str, ...] | None
-
-    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Execute the statement with the columns of each row."""
-        parameters: Any = rows
-        if self.names is not None:
-            parameters = [*map(itemgetter(*self.names), rows)]
-        connection.exec_driver_sql(self.text, parameters)
-
-
-def insert_statements(dialect: Dialect) -> list[Statement]:
-    """Return the statements that store a row of `GroupCommit.append`.
-
-    PostgreSQL takes both in one statement, which is one message less.
+    Values go by name. PostgreSQL takes both in one statement, which is one message less.
     """
+    dialect: Any = (
+        sqlite.dialect(paramstyle="named") if database.sqlite else database.connected().dialect
+    )
     given = bindparam("id", type_=String), bindparam("due", type_=BigInteger)
     zero = literal_column("0", Integer)
     columns = ["decision_id", "due", "came", "shown"]
     opened = insert(states).from_select(columns, select(*given, zero, zero))
-    both = [one.compile(dialect=dialect) for one in (insert(decisions), opened)]
-    if dialect.positional:
-        return [Statement(str(one), tuple(one.positiontup or ())) for one in both]
-    first, second = map(str, both)
-    return [Statement(f"WITH stored AS ({first}) {second}", None)]
+    first, second = (str(one.compile(dialect=dialect)) for one in (insert(decisions), opened))
+    return [first, second] if database.sqlite else [f"WITH stored AS ({first}) {second}"]
 
 
 @dataclass(eq=False)
@@ -83,7 +67,7 @@ class GroupCommit:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.statements = insert_statements(database.connected().dialect)
+        self.statements = insert_statements(database)
         self._begin()
 
     def _begin(self) -> None:
@@ -138,8 +122,8 @@ class GroupCommit:
     def _committed(self, rows: list[dict[str, Any]]) -> bool:
         try:
             with self.database.write() as connection:
-                for one in self.statements:
-                    one.execute(connection, rows)
+                for text in self.statements:
+                    connection.exec_driver_sql(text, rows)
         except IntegrityError:
             return False
         return True

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import batched
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -104,15 +104,6 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
         digest.update(f"{fields} {case.outcome} {case.reward!r}".encode())
         digest.update(to_bytes(one.probabilities) + to_bytes(one.beside_context))
     return digest.digest()
-
-
-class Snapshot(NamedTuple):
-    """The file of a bandit, of the version of this number and digest. detail: of the version."""
-
-    number: int
-    digest: bytes
-    detail: str
-    data: bytes
 
 
 class Ledger:
@@ -385,16 +376,13 @@ class Ledger:
         digest: bytes | None = self.one(select(column.digest).where(column.number == number))
         return digest
 
-    def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
-        """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
+    def snapshot(self, above: int = -1, oldest: bool = False) -> Row[Any] | None:
+        """Return the newest or oldest version with a snapshot after `above`; None: no such."""
         column = versions.c
-        query = select(column.number, column.digest, column.detail, column.snapshot).where(
-            column.number > above, column.snapshot.is_not(None)
-        )
+        query = select(versions).where(column.number > above, column.snapshot.is_not(None))
         order = column.number if oldest else column.number.desc()
         with self.database.read() as connection:
-            row = connection.execute(query.order_by(order).limit(1)).first()
-        return None if row is None else Snapshot(*row)
+            return connection.execute(query.order_by(order).limit(1)).first()
 
     def add_snapshot(self, number: int, data: bytes) -> None:
         """Store a snapshot of a version, in the place of older ones.

@@ -41,14 +41,12 @@ class Parts(TypedDict, total=False):
     balance: Balance | None
 
 
-def check_id(value: object, what: str = "id") -> str:
+def check_id(value: object) -> str:
     """Return an id: text that every database can hold."""
     if not isinstance(value, str):
-        raise TypeError(f"{what} must be text; got {value!r}")
+        raise TypeError(f"id must be text; got {value!r}")
     if not 0 < len(value) <= LONGEST_ID or not value.isprintable():
-        raise ValueError(
-            f"{what} must have 1 to {LONGEST_ID} printable characters; got {value[:50]!r}"
-        )
+        raise ValueError(f"id must have 1 to {LONGEST_ID} printable characters; got {value[:50]!r}")
     return str(value)
 
 

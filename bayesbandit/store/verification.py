@@ -24,7 +24,6 @@ from bayesbandit.checks import floats
 from bayesbandit.store.ledger import (
     CLOCK_TOLERANCE,
     Ledger,
-    Snapshot,
     chained,
     change_of,
     of_decision,
@@ -217,7 +216,7 @@ class Verification:
         if row.snapshot is None:
             return version
         try:
-            snapshot = restored(Snapshot(number, row.digest, row.detail, row.snapshot), self.parts)
+            snapshot = restored(row, self.parts)
         except ValueError as error:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))

@@ -36,7 +36,9 @@ from bayesbandit.store.records import (
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded, saved
 
 if TYPE_CHECKING:
-    from bayesbandit.store.ledger import Ledger, Snapshot
+    from sqlalchemy import Row
+
+    from bayesbandit.store.ledger import Ledger
 
 logger = logging.getLogger("bayesbandit")
 CHANGES_PER_READ = 16  # read at a time
@@ -248,9 +250,8 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
     return version
 
 
-def restored(snapshot: Snapshot, parts: Parts) -> Version:
-    """Load the version whose bandit a snapshot has. parts: what the file cannot hold."""
-    names = json.loads(snapshot.detail).get("removed", [])
+def restored(row: Row[Any], parts: Parts) -> Version:
+    """Load the version of a row that has a snapshot. parts: what the file cannot hold."""
+    names = json.loads(row.detail).get("removed", [])
     removed = {arm_name(arm): number for arm, number in names}
-    bandit = loaded(snapshot.data, parts, snapshot.number)
-    return Version(snapshot.number, bandit, snapshot.digest, removed)
+    return Version(row.number, loaded(row.snapshot, parts, row.number), row.digest, removed)
