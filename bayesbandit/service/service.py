@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
+from contextlib import suppress
+from dataclasses import replace
+from threading import Lock, RLock
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,16 +17,19 @@ from bayesbandit import checks
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Contexts, Name
+from bayesbandit.checks import Name
 from bayesbandit.runtime.identifiers import id_text, new_ids
-from bayesbandit.service.learner import Learner, check_log
+from bayesbandit.service.arguments import arms_listed, encoded, ids_of, ledger_of, list_of
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
+    LEARN,
+    LEARNED,
     REFUSED,
     REMOVED,
     Conflict,
     NotStored,
+    Outcome,
     Stored,
     Unavailable,
 )
@@ -42,10 +48,14 @@ from bayesbandit.store.settings import (
     Beginning,
     beginning_of,
     check_same,
+    closed_by,
     described,
     settings_of,
 )
-from bayesbandit.store.versions import rehearse
+from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest, rehearse
+
+logger = logging.getLogger("bayesbandit")
+DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
 
 
 class Service:
@@ -80,7 +90,7 @@ class Service:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        ledger = check_log(log)
+        ledger = ledger_of(log)
         settings = settings_of(wait, default_reward, activation)
         if (beginning := ledger.beginning()) is None:
             ledger.begin(settings, described(bandit), saved(bandit))
@@ -108,7 +118,7 @@ class Service:
         parts: the policy, model or balance that snapshots do not hold; see `Bandit.load`.
         """
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        beginning = check_log(log).begun()
+        beginning = ledger_of(log).begun()
         if (policy := parts.get("policy")) is not None:
             check_same(log, beginning, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
@@ -125,32 +135,37 @@ class Service:
         self._secret = beginning.secret
         self._count_lock = Lock()
         self._t = 0
-        self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
+        self._parts = parts
+        self._snapshot_every = snapshot_every
+        self._current = newest(log.ledger, parts)  # the version that decides here
+        self._lost = False  # whether the log has no bandit any more
+        self._version_lock = RLock()  # held while the version changes
+        self._unsaved = 0  # decisions learned since the last snapshot
 
     def __repr__(self) -> str:
-        return f"Service({self._learner.version.bandit!r}, version {self.version}, {self.log!r})"
+        return f"Service({self._current.bandit!r}, version {self.version}, {self.log!r})"
 
     @property
     def bandit(self) -> Bandit:
         """A copy of the current version's bandit. What the copy learns is not kept."""
-        return self._learner.version.bandit.copy()
+        return self._current.bandit.copy()
 
     @property
     def version(self) -> int:
         """The number of the version that decides here. The first bandit has 0."""
-        return self._learner.version.number
+        return self._current.number
 
     @property
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
-        return self._learner.version.bandit.arms
+        return self._current.bandit.arms
 
     def rehearse(self) -> Decision:
         """Compile what decides here and follows a learner; see `versions.rehearse`.
 
         Nothing changes, here or in the log. Afterwards no request waits for a compiler.
         """
-        return rehearse(self._learner.version.bandit)
+        return rehearse(self._current.bandit)
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -167,13 +182,13 @@ class Service:
         it stores it, the decision may be there: the same id gives it. So use ids of your own.
         """
         stored, single = self.decide_stored(context, arms, id)
-        return decision_of(layout_of(self._learner.version.bandit, stored[0].arms), stored, single)
+        return decision_of(layout_of(self._current.bandit, stored[0].arms), stored, single)
 
     def decide_stored(
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
     ) -> tuple[list[Stored], bool]:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
-        version = self._learner.version
+        version = self._current
         names = arms_listed(arms)
         x, among, single = encoded(version.bandit, context, names)
         n = len(x)
@@ -195,7 +210,7 @@ class Service:
             )
             for i in range(n)
         ]  # fmt: skip
-        if self._learner.lost:
+        if self._lost:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
         if not self.log.ledger.append(stored, None if wait is None else now + wait):
@@ -207,7 +222,7 @@ class Service:
     def _reserve_rounds(self, n: int) -> int:
         """Return the number of the first of n more rounds: how many were decided before."""
         with self._count_lock:
-            before = max(self._t, self._learner.version.bandit.t)
+            before = max(self._t, self._current.bandit.t)
             self._t = before + n
         return before
 
@@ -287,18 +302,63 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        return self._learner.learn(left)
+        ledger = self.log.ledger
+        learned = 0
+        failed = 0
+        with self._version_lock, ledger.learner() as elected:
+            while elected and left > 0:
+                self.sync()
+                due, broken = ledger.due(self._now(), int(min(DECISIONS_PER_TRANSACTION, left)))
+                if broken:
+                    ledger.set_aside(broken)
+                    logger.error("%s: set aside %s", ledger, "; ".join(broken.values()))
+                elif not due:
+                    break
+                else:
+                    closed, new = self._step(due)
+                    failed = 0 if closed else failed + 1
+                    if failed == MAX_ATTEMPTS:
+                        raise TimeoutError("the log refuses a version each time; see log.verify()")
+                    left -= closed
+                    learned += new
+        if learned:
+            with suppress(OSError):  # it is learned anyway
+                ledger.database.checkpoint()
+        return learned
+
+    def _step(self, due: Sequence[Outcome]) -> tuple[int, int]:
+        """Learn from these decisions; return how many were closed and how many learned."""
+        before = self._current
+        outcomes: Sequence[Outcome]
+        outcomes = [closed_by(one, self.settings, before.is_retired(one.decision)) for one in due]
+        version, outcomes = before.closing(outcomes)
+        learned = sum(one.outcome in LEARNED for one in outcomes)
+        unsaved = self._unsaved + len(due)
+        data = saved(version.bandit) if unsaved >= self._snapshot_every else None
+        detail = {"closed": len(due), **version.state}
+        commit = self.log.ledger.commit
+        digest = commit(before.digest, version.number, LEARN, detail, outcomes, data)
+        if digest is None:
+            return 0, 0
+        self._current = replace(version, digest=digest)
+        self._unsaved = 0 if data is not None else unsaved
+        return len(due), learned
 
     def add_arm(self, arm: Name) -> None:
         """Add an arm. This makes a new version of the bandit."""
-        self._learner.change_arms(ADDED, checks.arm_name(arm))
+        self._change_arms(ADDED, arm)
 
     def remove_arm(self, arm: Name) -> None:
         """Remove an arm. This makes a new version of the bandit.
 
         The arm's open decisions are closed without being learned.
         """
-        self._learner.change_arms(REMOVED, checks.arm_name(arm))
+        self._change_arms(REMOVED, arm)
+
+    def _change_arms(self, kind: str, arm: Name) -> None:
+        detail = {"arm": checks.arm_name(arm)}
+        with self._version_lock:
+            self._current = change(self.log.ledger, self._synced, kind, detail)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -307,61 +367,39 @@ class Service:
 
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
-        return self._learner.sync().number
+        return self._synced().number
+
+    def _synced(self) -> Version:
+        ledger = self.log.ledger
+        with self._version_lock:
+            version = self._current
+            digest = ledger.digest(version.number)
+            if digest == version.digest:
+                self._current = newest(ledger, self._parts, version)
+                return self._current
+            pruned = digest is None and ledger.newest() > version.number
+            self._lost = True  # until there is a version
+            self._current = newest(ledger, self._parts)
+            self._lost = False
+            if not pruned:
+                logger.error(
+                    "%s went back: its version %d is not the one that decided here, as after a "
+                    "backup was restored. Decisions go on with version %d; what came since the "
+                    "backup is lost", ledger, version.number, self._current.number,
+                )  # fmt: skip
+            return self._current
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
 
         New processes start from the newest snapshot.
         """
-        return self._learner.snapshot()
+        with self._version_lock:
+            self.log.ledger.add_snapshot(self.version, saved(self._current.bandit))
+            self._unsaved = 0
+            return self.version
 
     def _now(self) -> int:
         now = to_microseconds(self.clock(), "clock")
         assert now is not None
         return now
-
-
-def encoded(
-    bandit: Bandit, context: Contexts, names: tuple[Name, ...] | None
-) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
-    """Return encoded contexts, the available arms, and whether x is a single context.
-
-    Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the
-    bandit's order; None: all.
-    """
-    if not bandit.of_arms:
-        context = choosing.EMPTY_CONTEXT if context is None else bandit.encoded(context)
-    x, available, one = choosing.contexts(bandit, context, names)
-    if not len(x):
-        raise ValueError("contexts must have at least one row; got none")
-    if names is None and not bandit.of_arms:
-        return x, None, one
-    among = tuple(arm for arm, on in zip(bandit.arms, available, strict=True) if on)
-    return x[:, available] if bandit.of_arms else x, among, one
-
-
-def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
-    """Return different arms; a single name is a tuple of one. None: all arms."""
-    if arms is None:
-        return None
-    return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
-
-
-def ids_of(names: object, n: int, one: bool) -> list[str]:
-    """Return the ids of n decisions as a list; raise ValueError unless all differ."""
-    ids = [names] if one else list_of(names)
-    checked = [check_id(each) for each in ids]
-    if len(checked) != n or len(set(checked)) < n:
-        raise ValueError(
-            f"id must have one text for each of {n} contexts, all different; got {len(checked)}, "
-            f"{len(set(checked))} of them different"
-        )
-    return checked
-
-
-def list_of(values: object) -> list[object]:
-    """Return ids as a list; raise TypeError if they are no list."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"id must be text, or a list of texts for several; got {values!r}")
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
