@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import Name, Sparse
+from bayesbandit.checks import PACKAGE_FOLDER, Name, Sparse
 from bayesbandit.environments.rows import Classification, apart, errors_of
 from bayesbandit.tables.encoder import MAX_FEATURES
 from bayesbandit.tables.files import read, stem_of
@@ -123,6 +123,6 @@ def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tu
         return x, y
     warnings.warn(
         f"{name}: dropped {np.sum(~has_label)} of {len(has_label)} rows, which have no label",
-        skip_file_prefixes=(str(Path(__file__).parent),),
+        skip_file_prefixes=PACKAGE_FOLDER,
     )
     return x[has_label], y[has_label].convert_dtypes()

@@ -48,7 +48,8 @@ def fingerprint(*values: object) -> str:
 
 def texts(*values: object) -> dict[str, str]:
     """Return digests of the user's modules in which the code of these values stands."""
-    return user_modules.digests(sorted(_walk(values)[1]))
+    homes = sorted(_walk(values)[1] - {"__main__"})
+    return {name: user_modules.digest(name) for name in homes if user_modules.text(name)}
 
 
 def packages(*values: object) -> list[str]:
@@ -89,6 +90,8 @@ def _walk(values: Iterable[object]) -> tuple[list[Any], set[str]]:
             case Mapping():
                 found.append(len(value))
                 waiting += [*value, *value.values()]
+            case set() | frozenset():  # in an order that is the same in each process
+                waiting.append(sorted(value, key=repr))
             case tuple() | list():
                 found.append(len(value))
                 waiting += value

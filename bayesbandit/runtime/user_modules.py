@@ -88,11 +88,6 @@ def _said(module: str, what: str) -> Any:
     return vars(sys.modules.get(module) or ModuleType(module)).get(what)
 
 
-def digests(names: Iterable[str]) -> dict[str, str]:
-    """Return digests of the texts of the user's modules that have a file."""
-    return {name: digest(name) for name in names if name != "__main__" and text(name)}
-
-
 def unchanged(digests: Mapping[str, str]) -> None:
     """Raise `ChangedCode` if a module was loaded from another text than `digests` saw."""
     for name, then in digests.items():

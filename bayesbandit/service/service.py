@@ -195,7 +195,9 @@ class Service:
         now = self._now()
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
-        first = self._reserve_rounds(n)
+        with self._count_lock:  # how many rounds were decided before
+            first = max(self._t, self._current.bandit.t)
+            self._t = first + n
         t = range(first, first + n)
         seeds = seeds_of(self._secret, ids)
         decision = choosing.choose_by_seeds(version.bandit, x, among, seeds, t, [now] * n)
@@ -218,13 +220,6 @@ class Service:
             if not stored:
                 raise NotStored("the log has another decision in the place of this one")
         return stored, single
-
-    def _reserve_rounds(self, n: int) -> int:
-        """Return the number of the first of n more rounds: how many were decided before."""
-        with self._count_lock:
-            before = max(self._t, self._current.bandit.t)
-            self._t = before + n
-        return before
 
     def _stored_before(
         self, ids: Sequence[str], texts: Sequence[str | None], among: tuple[Name, ...] | None

@@ -139,11 +139,6 @@ class Levels:
         return [*self.levels, *["missing"] * self.missing, *["other"] * self.pooled]
 
     @cached_property
-    def is_pair(self) -> bool:
-        """Whether the first of two levels has no feature."""
-        return len(self.labels) == 2
-
-    @cached_property
     def unseen(self) -> float:
         """The code of a level that the fit did not see."""
         return len(self.labels) - 1.0 if self.pooled else UNSEEN_LEVEL
@@ -223,7 +218,7 @@ class Separate:
             (j, code, f"{label[j]}={one.labels[code]}")
             for j, one in enumerate(columns)
             if isinstance(one, Levels)
-            for code in range(one.is_pair, len(one.labels))
+            for code in range(len(one.labels) == 2, len(one.labels))  # of a pair the second
         ]
         self.features = unique([*(label[j] for j in numbers), *(name for _, _, name in levels)])
         self._places = [*numbers, *(j for j, _, _ in levels)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import PACKAGE_FOLDER, Name
 from bayesbandit.tables.columns import (
     NESTED,
     Column,
@@ -24,7 +24,7 @@ from bayesbandit.tables.columns import (
     level_of,
     mapped,
 )
-from bayesbandit.tables.words import PACKAGE_FOLDER, datetimes, is_missing, words_in
+from bayesbandit.tables.words import datetimes, is_missing, words_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,8 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     if kind in NUMERIC_KINDS:
         return _number(Number(name, 0.0), values, kind == "integer", keep)
     if kind in DATES:
-        return _number(_date(name, values), values, False, keep)
+        first = np.nanmin(datetimes(values, f"column {name!r} holds dates")).astype(np.int64)
+        return _number(Date(name, 0.0, origin=int(first)), values, False, keep)
     if kind in LEVEL_KINDS and not (
         kind == "mixed" and any(isinstance(one, NESTED) for one in values)
     ):
@@ -100,12 +101,6 @@ def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
     span = values.max() - values.min() + 1
     numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n
     return bool(numbered and len(np.unique(values)) == n)
-
-
-def _date(name: Name, values: pd.Series) -> Date:
-    """Return a column whose codes are days since the first of these dates."""
-    moments = datetimes(values, f"column {name!r} holds dates")
-    return Date(name, 0.0, origin=int(np.nanmin(moments).astype(np.int64)))
 
 
 def _standardised(column: Number, values: np.ndarray) -> Number:

@@ -7,7 +7,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from math import inf
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from bayesbandit.checks import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)  # a warning is of the line that called it
 NUMBER_TYPES = (Real, Decimal, np.bool_)  # types of numbers
 MAX_EXACT_INTEGER = 2**53  # floats below it hold each whole number
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
