@@ -374,12 +374,6 @@ def integer(value: object, what: str, least: int = 0, most: int = LARGEST_INTEGE
     return int(value)
 
 
-def processes(jobs: object) -> None:
-    """Raise ValueError unless `jobs` is a number of processes, or −1 for all cores."""
-    if jobs != -1:
-        integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
-
-
 def one_of[T](value: object, what: str, allowed: Sequence[T]) -> T:
     """Return the allowed value that equals this one and has its type."""
     for choice in allowed:  # Python 3.13.0 crashes where there is no memory for a generator

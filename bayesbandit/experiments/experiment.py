@@ -143,7 +143,8 @@ class Experiment:
             work goes to a Dask cluster.
         progress: whether to show a progress bar.
         """
-        checks.processes(jobs)
+        if jobs != -1:
+            checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
         begun = time.monotonic()
         described, texts = self._described()
         user_modules.unchanged(texts)

@@ -7,6 +7,7 @@ table is read row by row, as it was at one moment: memory does not grow with the
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -41,7 +42,7 @@ from bayesbandit.store.records import (
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, seeds_of, stored_of
+from bayesbandit.store.rows import Parts, decision_of, saved, seeds_of, stored_of
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Erased, Version, restored
@@ -278,7 +279,7 @@ class Verification:
             if first.arms != bandit.arms:
                 raise ValueError(f"the arms of version {version.number} are {list(bandit.arms)}")
             among = None if first.available == first.arms else first.available
-            numbers = x = decision_of(layout_of(bandit, first.arms), part).x
+            numbers = x = decision_of(bandit.layout, part).x
             contexts = _contexts(bandit, part, numbers)
             if bandit.of_arms:
                 x = np.array([one.x for one in part]).reshape(len(part), len(first.available), -1)
@@ -299,7 +300,7 @@ class Verification:
         right = _alike(np.asarray(again.propensity), [one.propensity for one in part])
         right &= _alike(p, logged)
         arms = [one.arm for one in part]
-        same = [name == arm for name, arm in zip(names, arms, strict=True)]
+        same = [*map(operator.eq, names, arms)]
         default = f"version {version.number} decides otherwise"
         how = "the context is not the numbers by which was decided"
         compared = (
