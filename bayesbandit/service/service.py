@@ -395,6 +395,4 @@ class Service:
             return self.version
 
     def _now(self) -> int:
-        now = to_microseconds(self.clock(), "clock")
-        assert now is not None
-        return now
+        return round(self.clock() * 1e6)

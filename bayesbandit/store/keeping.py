@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from itertools import batched
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import delete, func, insert, or_, select, update
 
+from bayesbandit.runtime.files import replacing
 from bayesbandit.store.database import Database
 from bayesbandit.store.ledger import Ledger, of_ids
 from bayesbandit.store.records import CHECKPOINT, ERASED
@@ -25,29 +26,13 @@ def backup(ledger: Ledger, path: Path) -> None:
     """Copy all tables, as they are at one moment, to a new file of SQLite."""
     if path.exists():
         raise FileExistsError(f"there is a file {path} already; a backup needs a new one")
-    beside = path.with_name(f"{path.name}.part")
-    beside.unlink(missing_ok=True)
-    try:
-        _copy(ledger, beside)
-        os.replace(beside, path)
-    except BaseException:
-        for end in ("", "-wal", "-shm"):
-            path.with_name(f"{beside.name}{end}").unlink(missing_ok=True)
-        raise
-
-
-def _copy(ledger: Ledger, path: Path) -> None:
-    """Copy all tables to a file of SQLite."""
-    copy = Database(f"sqlite:///{path}")
-    try:
+    with replacing(path) as beside, closing(Database(f"sqlite:///{beside}")) as copy:
         with ledger.database.read(patient=True) as source, copy.write() as target:
             rows = source.execution_options(yield_per=COPIED_ROWS)
             for table in metadata.sorted_tables:
                 for part in rows.execute(select(table)).mappings().partitions():
                     target.execute(insert(table), [dict(row) for row in part])
         copy.pragmas("journal_mode=DELETE")  # all in one file
-    finally:
-        copy.close()
 
 
 def checkpoint(ledger: Ledger, parts: Parts) -> int:
