@@ -27,9 +27,8 @@ def daily(values: pd.DataFrame, label: str, title: str, top: float | None = None
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     panel.xaxis.get_offset_text().set(ha="right")
-    keys = []
+    keys: list[Line2D] = []
     for i, name in enumerate(values.columns):
-        panel.plot(values.index, values[name], ms=4, lw=1.6, **look(i))
-        keys.append(Line2D([], [], label=str(name), ms=4, **look(i)))
+        keys += panel.plot(values.index, values[name], label=str(name), ms=4, lw=1.6, **look(i))
     panel.set_ylim(0, top)
     return finish([panel], None, title, keys, handle=3)

@@ -395,4 +395,6 @@ class Service:
             return self.version
 
     def _now(self) -> int:
-        return round(self.clock() * 1e6)
+        now = to_microseconds(self.clock(), "clock")
+        assert now is not None
+        return now

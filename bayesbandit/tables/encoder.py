@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from bayesbandit.checks import MAX_ABS_VALUE, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs
 from bayesbandit.tables.columns import Column, LeftOut, Separate, Used, codes_of, unique
+from bayesbandit.tables.roles import names_in
 from bayesbandit.tables.samples import sample
 
 if TYPE_CHECKING:
@@ -271,9 +271,7 @@ def fitted(
 
 def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     columns = table.columns.tolist()
-    if not isinstance(names, str | Integral | Iterable):
-        raise TypeError(f"{what} must be columns' names, as [{columns[0]!r}]; got {names!r}")
-    listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
+    listed = names_in(names, what)
     if unknown := [name for name in listed if not inputs.is_name(name) or name not in columns]:
         raise ValueError(
             f"{what}: there is no column {inputs.named(unknown)}; there are {inputs.named(columns)}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import listed
@@ -151,12 +151,12 @@ def roles_of(
     return Roles(named, vectors, tuple(contexts), left, of_history is not None)
 
 
-def names_in(names: object) -> list[Name]:
-    """Return columns' names as a list; a single name is a list of one."""
+def names_in(names: object, what: str = "columns") -> list[Name]:
+    """Return columns' names as a list; a single name is a list of one. what: the argument."""
     if isinstance(names, str | Integral):
-        return [names if isinstance(names, str) else int(names)]
+        return [cast(Name, names)]
     if not isinstance(names, Iterable):
-        raise TypeError(f"columns must be a list of names; got {names!r}")
+        raise TypeError(f"{what} must be a list of columns' names; got {names!r}")
     return list(names)
 
 

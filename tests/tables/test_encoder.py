@@ -497,7 +497,7 @@ def test_columns_to_drop_and_to_keep_are_names(what):
     x = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)))
     settings = [{what: names} for names in (1, np.int64(1), [1], {1}, np.array([1]))]
     assert len({bb.Encoder.fit(x, **setting) for setting in settings}) == 1
-    with pytest.raises(TypeError, match=rf"{what} must be columns' names, as \[0\]; got None"):
+    with pytest.raises(TypeError, match=rf"{what} must be a list of columns' names; got None"):
         bb.Encoder.fit(x, **{what: None})
     for unknown in ([[1]], [True], True, [1.0], ["1"], b"1"):
         with pytest.raises(ValueError, match=f"{what}: there is no column "):
