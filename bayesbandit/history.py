@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bayesbandit.checks import Array, Name, Names, name_array
+from bayesbandit.checks import Array, Name, Names, arm_name, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
@@ -51,6 +51,13 @@ class Layout:
     @cached_property
     def index(self) -> dict[Name, int]:
         return {arm: k for k, arm in enumerate(self.arms)}
+
+    def number(self, arm: object) -> int | None:
+        """Return the number of the arm of this name; None if there is none."""
+        try:
+            return self.index.get(arm_name(arm))
+        except TypeError:
+            return None
 
     @cached_property
     def names(self) -> Names:

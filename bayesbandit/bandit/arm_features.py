@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import MAX_ABS_VALUE, Array, Contexts, Name, Table, arm_name, finite, floats
+from bayesbandit.checks import MAX_ABS_VALUE, Array, Contexts, Name, Table, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _named(bandit: Bandit, x: object, listed: bool) -> list[int] | None:
     if listed and isinstance(x.index, pd.RangeIndex) and x.index.equals(pd.RangeIndex(len(x))):
         return None
     values = x.index.tolist()
-    numbers = [_number(bandit, value) for value in values]
+    numbers = [bandit.layout.number(value) for value in values]
     if not any(isinstance(value, str) for value in values) and set(numbers) == {None}:
         return None
     if None in numbers:
@@ -126,11 +126,3 @@ def _named(bandit: Bandit, x: object, listed: bool) -> list[int] | None:
             "(rows go by position after reset_index(drop=True))"
         )
     return [k for k in numbers if k is not None]
-
-
-def _number(bandit: Bandit, value: object) -> int | None:
-    """Return the number of the arm of this name; None if there is none."""
-    try:
-        return bandit.layout.index.get(arm_name(value))
-    except TypeError:
-        return None

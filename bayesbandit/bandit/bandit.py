@@ -265,10 +265,7 @@ class Bandit:
 
     def number(self, arm: ArrayLike) -> int:
         """Return the number of the arm of this name."""
-        try:
-            k = self.layout.index.get(checks.arm_name(arm))
-        except TypeError:
-            k = None
+        k = self.layout.number(arm)
         if k is None:
             raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
         return k

@@ -288,6 +288,9 @@ class Declaring(Protocol):
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """Return a text that tells the declaration from another of the same name."""
 
+    def digest(self, n_arms: int, n_features: int) -> str | None:
+        """Return a digest of the built model; None if it has none."""
+
     def refuses_sharing(self, n_features: int) -> str:
         """Return why the model would give all arms that share it the same reward; "" if not."""
 

@@ -126,14 +126,14 @@ class ByDraws(Belief):
         self.learn(due)
 
     def add_arm(self) -> None:
-        self._change(len(self.n) + 1)
+        self.recount(len(self.n) + 1)
 
     def remove_arm(self, k: int) -> None:
         self.rounds.drop(k)
-        self._change(len(self.n) - 1)
+        self.recount(len(self.n) - 1)
 
-    def _change(self, n_arms: int) -> None:
-        """Learn all rounds, of so many arms."""
+    def recount(self, n_arms: int) -> None:
+        """Learn all rounds again, of so many arms, after one has come or gone."""
         self.n = self.rounds.counts(n_arms)
         self.learn(range(n_arms))
 

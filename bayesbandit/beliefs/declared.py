@@ -76,9 +76,13 @@ class Declared:
         It is a digest of the built model, the same in every process. A model that has no digest
         (`pymc_model/digest.py`) gets a unique text.
         """
+        of_model = self.digest(n_arms, n_features)
+        return f"declared as {of_model[:16] if of_model else f'unseen {uuid4()}'}"
+
+    def digest(self, n_arms: int, n_features: int) -> str | None:
+        """Return a digest of the built model; None if it has none."""
         K = n_arms if self.declared.takes_arm else None
-        digest_of_model = digest(template(self.declared, n_features, K))
-        return f"declared as {digest_of_model[:16] if digest_of_model else f'unseen {uuid4()}'}"
+        return digest(template(self.declared, n_features, K))
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations of the model cannot be weighted; "" if they can."""

@@ -28,13 +28,13 @@ def regressions(
 ) -> Regressions:
     """Return the belief about arms with a declared model that streams, before any data."""
     place = None if plan.likelihood.of_whole else columns(plan)
-    features = Mapped(plan, memory) if place is None else InColumns(plan, memory, place)
+    features = Mapped(plan, memory) if place is None else DeclaredFeatures(plan, memory, place)
     joint = plan.model.takes_arm
     return Regressions(features, n_arms, plan.n_features, normalize, joint=joint)
 
 
 class DeclaredFeatures(FeatureMap):
-    """Regressors of a declared model.
+    """Regressors of a declared model: contexts as they are, or of a subclass.
 
     place (D,): where each coordinate of θ stands in φ. centre (D,): θ where φ is 0. known: the mean
     and the precision, in units of 1/σ², of φ before any data; None where a `Ridge` says it.
@@ -44,6 +44,16 @@ class DeclaredFeatures(FeatureMap):
     place: Array
     centre: Array
     block: ExactGaussian | None = None
+
+    def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
+        self.plan = plan
+        self.place = place
+        self.centre = np.zeros(len(place))
+        model, prior = regression(plan.method, plan.n_features < len(place))
+        column = np.argsort(place)
+        precision = plan.method.noise * prior.precision[np.ix_(column, column)]
+        self.known = prior.mean[column], precision
+        super().__init__(model.remembering(memory), plan.n_features)
 
     @property
     def method(self) -> ExactGaussian:
@@ -74,24 +84,9 @@ class DeclaredFeatures(FeatureMap):
         return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
 
     def posterior(self, of: Regressions, k: int, rows: Arrays | None) -> Posterior:
-        known = self.distribution(of, k)
-        if of.link is not None:
-            return of.link.posterior(known, rows)
+        coefficients = self.distribution(of, k)
+        known = coefficients if of.link is None else of.link.known(coefficients)
         return Posterior(self.plan, rows or {}, known, 0)
-
-
-class InColumns(DeclaredFeatures):
-    """Contexts as they are."""
-
-    def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
-        self.plan = plan
-        self.place = place
-        self.centre = np.zeros(len(place))
-        model, prior = regression(plan.method, plan.n_features < len(place))
-        column = np.argsort(place)
-        precision = plan.method.noise * prior.precision[np.ix_(column, column)]
-        self.known = prior.mean[column], precision
-        super().__init__(model.remembering(memory), plan.n_features)
 
 
 class Mapped(DeclaredFeatures):
@@ -104,7 +99,7 @@ class Mapped(DeclaredFeatures):
         self.block = block
         engine = self.method
         model, prior = regression(engine, False)
-        super().__init__(model.remembering(memory), engine.dim)
+        FeatureMap.__init__(self, model.remembering(memory), engine.dim)
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
@@ -113,10 +108,6 @@ class Mapped(DeclaredFeatures):
 
     def of_arms(self, n_arms: int) -> Mapped:
         return Mapped(self.plan.of_arms(n_arms), self.model.memory)
-
-    def coordinates(self) -> list[Array]:
-        map = self.map
-        return [self.centre, *(() if map is None else (map.C, map.a, map.c, map.e))]
 
     def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         if self.map is not None:

@@ -24,34 +24,27 @@ def summary(history: History) -> pd.DataFrame:
     rows = []
     for k, name in enumerate(listed):
         r = reward[arm == k]
-        p = propensity[arm == k]
-        has_propensity = ~np.isnan(p)
-        smallest = p[has_propensity].min(initial=1.0)
-        w = np.divide(
-            smallest,
-            p[has_propensity],
-            out=np.ones(has_propensity.sum()),
-            where=p[has_propensity] > smallest,
-        )
+        logged = ~np.isnan(propensity[arm == k])
+        p = propensity[arm == k][logged]
         missing = "no propensity was logged" if len(r) else "no rounds"
-        if has_propensity.any():
-            missing = f"{has_propensity.sum():,} of {len(r):,} rounds have a propensity"
+        value = smallest = np.nan
+        effective = np.nan if len(r) else 0.0
+        if len(p):
+            missing = "" if logged.all() else f"{len(p):,} of {len(r):,} rounds have a propensity"
+            smallest = p.min(initial=1.0)
+            w = np.divide(smallest, p, out=np.ones(len(p)), where=p > smallest)
+            value = w @ r[logged] / w.sum()
+            effective = w.sum() ** 2 / (w @ w)
         rows.append(
             {
                 "rounds": len(r),
                 "share": len(r) / len(arm) if len(arm) else np.nan,
                 "mean_reward": r.mean() if len(r) else np.nan,
-                "ipw_value": w @ r[has_propensity] / w.sum() if has_propensity.any() else np.nan,
-                "smallest_propensity": smallest if has_propensity.any() else np.nan,
-                "effective": w.sum() ** 2 / (w @ w)
-                if has_propensity.any()
-                else np.nan
-                if len(r)
-                else 0.0,
+                "ipw_value": value,
+                "smallest_propensity": smallest,
+                "effective": effective,
                 "removed": name not in now.layout.index,
-                "note": "; ".join(
-                    filter(None, (window, "" if has_propensity.all() and len(r) else missing))
-                ),
+                "note": "; ".join(filter(None, (window, missing))),
             }
         )
     frame = pd.DataFrame(rows, pd.Index(listed, name="arm"))

@@ -76,19 +76,14 @@ def state(bandit: Bandit) -> tuple[State, Arrays]:
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
     if isinstance(spec, Declaring):
-        meta["digest"] = _made(spec.declared, belief.plan.made, meta)
+        meta["digest"] = belief.plan.made
+        if meta["digest"] != spec.digest(len(bandit.arms), bandit.n_features):
+            warnings.warn(
+                f"{spec.declared.name} builds another model now than when the bandit was made; "
+                "what is saved can be loaded with the model as it was",
+                stacklevel=3,
+            )
     return meta, arrays
-
-
-def _made(model: RewardModel, made: str | None, meta: State) -> str | None:
-    """Return the digest of the model that the bandit was made with; warn if the model changed."""
-    if made != _digest(model, meta):
-        warnings.warn(
-            f"{model.name} builds another model now than when the bandit was made; what is "
-            "saved can be loaded with the model as it was",
-            stacklevel=4,
-        )
-    return made
 
 
 def _keyed_by_text(value: object, name: str) -> object:
@@ -172,7 +167,7 @@ def _check_digest(spec: object, meta: State) -> None:
     spec = spec.model if isinstance(spec, Shared) else spec
     if not isinstance(spec, Declaring):
         return
-    now = _digest(spec.declared, meta)
+    now = spec.digest(len(meta["names"]), meta["n_features"])
     then = meta["digest"]
     if None not in (now, then) and now != then:
         raise ValueError(
@@ -282,12 +277,3 @@ def _model(encoded: State, model: object) -> Any:
 
 def _kind(encoded: object) -> object:
     return encoded.get("kind") if isinstance(encoded, dict) else None
-
-
-def _digest(model: RewardModel, meta: State) -> str | None:
-    """Return a digest that tells a declaration from another of its name; None: not known."""
-    from bayesbandit.inference.pymc_model.digest import digest
-    from bayesbandit.inference.pymc_model.template import template
-
-    K = len(meta["names"]) if model.takes_arm else None
-    return digest(template(model, meta["n_features"], K))

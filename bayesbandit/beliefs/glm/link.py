@@ -20,13 +20,12 @@ from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.checks import Array
-from bayesbandit.forms import Arrays, Numbers, State
+from bayesbandit.forms import Numbers, State
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
-from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -75,9 +74,9 @@ class Link:
         """Return the prediction of mean rewards from that of η."""
         return Increasing(eta, self.glm.family)
 
-    def posterior(self, known: Gaussian | StudentT, rows: Arrays | None) -> Posterior:
-        """Return the posterior of the variables from that of the coefficients."""
-        return Posterior(self.plan, rows or {}, Linearized(known, self.glm), 0)
+    def known(self, of_coefficients: Gaussian | StudentT) -> Linearized:
+        """Return the distribution of the variables from that of the coefficients."""
+        return Linearized(of_coefficients, self.glm)
 
     # ---- rewards ---------------------------------------------------------------------------------
 

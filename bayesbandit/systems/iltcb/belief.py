@@ -197,12 +197,8 @@ class PolicyBelief(ByDraws):
             find = least_squares(x, self.spec.ridge)
             self.mixture = solve(x, gains, self.mu, find, self.spec.psi)
 
-    def add_arm(self) -> None:
-        super().add_arm()
-        self.fit(len(self.rounds))
-
-    def remove_arm(self, k: int) -> None:
-        super().remove_arm(k)
+    def recount(self, n_arms: int) -> None:
+        super().recount(n_arms)
         self.fit(len(self.rounds))
 
     def fork(self) -> Self:
