@@ -464,6 +464,12 @@ def deviation(kind: Array, scale: Array, last: Array) -> Array:
     return np.where(scale == 0.0, 0.0, sd)
 
 
+def symmetric_root(matrix: Array) -> Array:
+    """Return R with RR' = S of symmetric matrices S (…, D, D) ≥ 0, which may be singular."""
+    variance, axes = np.linalg.eigh(matrix)
+    return np.asarray(axes * np.sqrt(np.maximum(variance, 0.0))[..., None, :])
+
+
 def principal(root: Array) -> Array:
     """Return factors (n, P, A), P < A, of arms with roots (n, A, D), for quasi-random points.
 

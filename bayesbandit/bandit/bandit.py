@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import (
-    arm_features,
     choosing,
     fast_path,
     learning,
@@ -311,17 +310,14 @@ class Bandit:
 
     def greedy(self, x: Contexts = None) -> Array:
         """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
-        with self.lock:  # arms cannot change meanwhile
-            mean = choosing.means(self, arm_features.of_all(self, x))
-            return self.layout.names[mean.argmax(axis=1)]
+        return choosing.greedy(self, x)
 
     def probabilities(self, x: Contexts = None) -> Array:
         """Return each arm's probability (n, K) of being chosen in the next round, at x (n, d).
 
         Nothing is drawn, and no round is counted.
         """
-        with self.lock:  # arms cannot change meanwhile
-            return choosing.probabilities(self, arm_features.of_all(self, x))
+        return choosing.probabilities(self, x)
 
     def predict(self, x: Contexts = None) -> Prediction:
         """Return what the bandit believes of all arms' mean rewards at x, as in `choose`.
@@ -331,8 +327,7 @@ class Bandit:
         prediction of the next round: nothing is drawn, and no round is counted. As long as a
         posterior is not proper its sd is infinite, and `draw` raises ValueError.
         """
-        with self.lock:  # arms cannot change meanwhile
-            return choosing.predict(self, arm_features.of_all(self, x))
+        return choosing.predict(self, x)
 
     def summary(self) -> pd.DataFrame:
         """Return a table that summarises the rounds in `history` by arm, with removed arms.

@@ -309,14 +309,16 @@ def put_moments(
 
 
 @transactions.exclusive
-def means(bandit: Bandit, x: Array) -> Array:
-    """Return posterior means (n, K) of the arms' mean rewards at contexts x (n, d)."""
+def greedy(bandit: Bandit, x: Contexts) -> Array:
+    """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
+    x = arm_features.of_all(bandit, x)
     draft = transactions.fork_to_decide(bandit)
     advance(draft)
     blocks = [predicted(draft.belief, x[part]).mean for part in parts(draft.belief, x)]
     if bandit.belief.clock is None:  # else the bandit would forget by a look
         transactions.commit(bandit, draft)
-    return np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
+    mean = np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
+    return bandit.layout.names[mean.argmax(axis=1)]
 
 
 def posterior(bandit: Bandit, k: int) -> Any:
@@ -336,20 +338,21 @@ def posterior(bandit: Bandit, k: int) -> Any:
 
 
 @transactions.exclusive
-def predict(bandit: Bandit, x: Array) -> Prediction:
-    """Return the prediction at contexts x (n, …), all treated as the next round."""
+def predict(bandit: Bandit, x: Contexts) -> Prediction:
+    """Return the prediction at contexts x, all treated as the next round."""
     draft = transactions.fork(bandit)
     advance(draft)
-    return predicted(draft.belief, x)
+    return predicted(draft.belief, arm_features.of_all(bandit, x))
 
 
 @transactions.exclusive
-def probabilities(bandit: Bandit, x: Array) -> Array:
-    """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
+def probabilities(bandit: Bandit, x: Contexts) -> Array:
+    """Return each arm's probability (n, K) at contexts x, all treated as the next round."""
     draft = transactions.fork(bandit)
     layout = bandit.layout
     now = bandit.numbers(1)
-    rows, kind = describe(draft, x, bandit.all_arms, now, held=True)
+    z = arm_features.of_all(bandit, x)
+    rows, kind = describe(draft, z, bandit.all_arms, now, held=True)
     log = layout.records(rows)
     log["rule"] = kind
     log["number"], log["min_probability"] = now.T

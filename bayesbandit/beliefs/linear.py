@@ -141,10 +141,6 @@ class Ridge:
         half_life, clock, drift = memory.half_life, memory.clock, memory.drift
         return replace(self, half_life=half_life, clock=clock, drift=drift)
 
-    def n_columns(self, n_features: int) -> int:
-        """Return the number of columns of the design: the features, and the constant if any."""
-        return n_features + bool(self.intercept)
-
     @property
     def constant_penalty(self) -> float:
         """λ, or the least that it can be; 0 if there is no constant, or it is not penalised."""
@@ -154,7 +150,7 @@ class Ridge:
 
     def settings(self, n_features: int, normalize: bool) -> Array:
         """Return the settings for the kernels (`kernels/arm.py`)."""
-        D = self.n_columns(n_features)
+        D = n_features + bool(self.intercept)
         if isinstance(self.variance, str):
             rule = VARIANCE_RULES[self.variance]
             value = self.prior_rows

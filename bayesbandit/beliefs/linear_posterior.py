@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Array, Contexts, integer, probabilities
-from bayesbandit.predictions import scaled, spread
+from bayesbandit.predictions import scaled, spread, symmetric_root
 from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -202,8 +202,7 @@ class LinearPosterior:
         """Return draws (size, D) of the coefficients about the origin."""
         if not np.isfinite(self.near_spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
-        variance, axes = np.linalg.eigh(self.near_spread)  # also works for σ² = 0
-        root = axes * np.sqrt(np.maximum(variance, 0.0))
+        root = symmetric_root(self.near_spread)  # also of σ² = 0
         theta = rng.standard_normal((size, len(self.near))) @ root.T
         if math.isfinite(self.df):
             theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]

@@ -29,7 +29,15 @@ from bayesbandit.kernels.linear import pool_noise
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
+from bayesbandit.predictions import (
+    Joint,
+    JointRows,
+    LocationScale,
+    Prediction,
+    product,
+    scaled,
+    symmetric_root,
+)
 from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
@@ -188,9 +196,8 @@ class Regressions(HalfLives):
         z, offset = self.features(x)
         if self.joint:
             posterior = self.linear_posterior(0)
-            spreads = z @ posterior.spread @ z.transpose(0, 2, 1)  # of K mean rewards: ZΣZ'
-            variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
-            root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
+            # ZΣZ' of K mean rewards, singular if arms are equal
+            root = symmetric_root(z @ posterior.spread @ z.transpose(0, 2, 1))
             return self._linked(Joint(z @ posterior.location + offset, root, posterior.df))
         K = len(self.n)
         D = z.shape[1]
@@ -466,5 +473,4 @@ def root_of(spread: Array) -> Array:
     try:
         return np.linalg.cholesky(spread)
     except np.linalg.LinAlgError:
-        variance, axes = np.linalg.eigh(spread)
-        return axes * np.sqrt(np.maximum(variance, 0.0))
+        return symmetric_root(spread)

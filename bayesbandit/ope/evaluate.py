@@ -19,6 +19,7 @@ from bayesbandit.ope.question import Bounds
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
+from bayesbandit.predictions import symmetric_root
 from bayesbandit.runtime.shown import html_table
 
 MAX_T_DRAWS = 100_000  # of max |t|
@@ -256,8 +257,7 @@ def max_t[Key](
         return ends
     u = np.array([e.h * (e.scores - e.value) for e in good.values()])
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
-    values, vectors = np.linalg.eigh(u @ u.T)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = symmetric_root(u @ u.T)
     Z = np.random.default_rng(0).normal(size=(MAX_T_DRAWS, len(good)))
     most = np.abs(Z @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
