@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -201,7 +201,8 @@ class Joint(Dependent):
         part = self.among(arms)
         factor = principal(part.root).transpose(0, 2, 1)
         x = np.concatenate([part.mean[:, :, None], factor], axis=2)
-        return Comparison(x, *standard_axes(factor.shape[2]), self.df, alpha, floor)
+        identity = np.eye(x.shape[2])  # the location and the axes of (1, ε), ε standard normal
+        return Comparison(x, identity[0], identity[1:], self.df, alpha, floor)
 
     def among(self, arms: Array) -> Joint:
         return Joint(self.mean[:, arms], self.root[:, arms], self.df)
@@ -487,13 +488,6 @@ def principal(root: Array) -> Array:
     for i in range(n):
         out[i] = product(apart[i], axes[i]).T
     return out
-
-
-@lru_cache(maxsize=32)
-def standard_axes(P: int) -> tuple[Array, Array]:
-    """Return the location (P + 1,) and the axes (P, P + 1) of (1, ε), ε standard normal."""
-    identity = np.eye(P + 1)
-    return identity[0], identity[1:]
 
 
 def product(a: Array, b: Array) -> Array:

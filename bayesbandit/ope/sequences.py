@@ -65,20 +65,12 @@ def begin(tally: Tally) -> int | None:
     return int(ready.argmax()) if ready.any() else None
 
 
-def rho2(V: float, alpha: float) -> float:
-    """Return ρ², for which the sequence is tightest when the variance is V."""
-    return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
-
-
 def tuned(tally: Tally, first: int, alpha: float, planned: int | None) -> float:
-    """Return ρ² for half of the planned rounds, by the variance at the first verdict."""
+    """Return ρ² for which a sequence is tightest at half of the planned rounds, by the variance at
+    the first verdict."""
     half = (len(tally.V) if planned is None else planned) / 2
-    return rho2(float(tally.V[first]) * half / (first + 1), alpha)
-
-
-def half_width(H: Any, V: Any, r: Any, alpha: float) -> Any:
-    """Return √((V + 1/ρ²) log((Vρ² + 1)/α²))/H, with r = ρ²."""
-    return np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H
+    V = float(tally.V[first]) * half / (first + 1)
+    return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
 
 
 def asymptotic(
@@ -88,7 +80,9 @@ def asymptotic(
     if (first := begin(tally)) is None:
         return Sequence(rounds[:0], tally.H[:0], tally.H[:0], "asymptotic", 1 - alpha)
     r = tuned(tally, first, alpha, planned)
-    v, half = (of[first:] for of in (tally.value, half_width(tally.H, tally.V, r, alpha)))
+    v, H, V = (of[first:] for of in (tally.value, tally.H, tally.V))
+    # √((V + 1/ρ²) log((Vρ² + 1)/α²))/H, with r = ρ²
+    half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H
     return Sequence(rounds[first:], v - half, v + half, "asymptotic", 1 - alpha)
 
 

@@ -59,23 +59,16 @@ class Cloud:
             return 1.0
         return float(w.sum() ** 2 / (w @ w) / len(w)) if w.max() > 0.0 else 0.0
 
-    def weighted(self, log_likelihood: Array, seen: int) -> Cloud:
-        """Return the cloud whose draws have also seen rows of these log likelihoods (S,).
-
-        All weights are NaN if no draw makes the rows likely.
-        """
-        before = self.log_weight
-        log_weight = log_likelihood.copy() if before is None else log_likelihood + before
-        largest = log_weight.max()
-        log_weight -= largest if largest > -np.inf else np.nan
-        return replace(self, seen=seen, log_weight=log_weight)
-
     def after(self, log_likelihood: Array, n: int, least: float) -> Cloud:
         """Return the cloud after the next n rounds, of these log likelihoods (S,).
 
         The draws are spent instead if their effective share would be less than `least`.
         """
-        after = self.weighted(log_likelihood, self.seen + n)
+        before = self.log_weight
+        log_weight = log_likelihood.copy() if before is None else log_likelihood + before
+        largest = log_weight.max()
+        log_weight -= largest if largest > -np.inf else np.nan  # no draw makes the rows likely
+        after = replace(self, seen=self.seen + n, log_weight=log_weight)
         enough = after.effective >= least and after.effective > 0.0
         return after if enough else replace(self, spent=True)
 

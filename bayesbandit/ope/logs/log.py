@@ -46,11 +46,6 @@ OF_ROUNDS = (  # attributes with a value for each round
 CACHED_FIELDS = "batches", "checked"  # what a log keeps of its rounds
 
 
-def next_size(size: int, rounds: int) -> int:
-    """Return the size of the batch after one of `size`, with `rounds` rounds before it."""
-    return min(2 * size, max(MIN_BLOCK_ROUNDS, rounds // MAX_BLOCK_SHARE))
-
-
 class Log:
     """A log: rounds t = 0 … n − 1 with contexts, chosen arms, rewards and probabilities.
 
@@ -210,7 +205,7 @@ class Log:
             ends = [0]
             while ends[-1] < n:
                 ends.append(min(n, ends[-1] + size))
-                size = next_size(size, ends[-1])
+                size = min(2 * size, max(MIN_BLOCK_ROUNDS, ends[-1] // MAX_BLOCK_SHARE))
         else:
             ends = [0, *(np.flatnonzero(self.batch[1:] != self.batch[:-1]) + 1).tolist(), n]
         return [slice(a, b) for a, b in pairwise(ends)]
