@@ -26,7 +26,7 @@ HEAVY = {
         (["--help"], 0, "compare"),
         (["compar"], 2, "Did you mean"),
         (["serve", "--prot", "1"], 2, "--port"),
-        (["models"], 0, "exact_gaussian"),
+        (["models"], 0, "hierarchical_ridge"),
         (["learn"], 2, "BAYESBANDIT_LOG"),
     ],
 )

@@ -53,21 +53,17 @@ app.command(rich_help_panel=MODELS_PANEL)(reproduce)
 
 @app.command(rich_help_panel=MODELS_PANEL)
 def models() -> None:
-    """List the declared reward models of the gallery, and the engines of the toolkit's own.
+    """List the declared reward models of the gallery.
 
-    `bayesbandit explain NAME` tells the engine of any model.
+    `bayesbandit explain NAME` tells the engine of a model.
     """
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import known_engines, list_models
+    from bayesbandit.declaring.gallery import list_models
 
     with clear_errors():
-        engines = known_engines()
-        rows = [
-            {"model": name, "title": title, "engine": engines.get(name, "")}
-            for name, title in list_models().items()
-        ]
-    show(pd.DataFrame(rows), "Declared reward models")
+        rows = list_models().items()
+    show(pd.DataFrame(rows, columns=["model", "title"]), "Declared reward models")
 
 
 @app.command(rich_help_panel=MODELS_PANEL)

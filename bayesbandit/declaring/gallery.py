@@ -18,27 +18,6 @@ from bayesbandit.runtime.plugins import module_of, plugin, plugins, refused
 
 MODELS_VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
-# of the gallery's own models: to find them, as `plan` does (tests/models), takes seconds
-LISTED_ENGINES = {
-    "bayesian_lasso": "gibbs",
-    "beta_bernoulli": "conjugate",
-    "censored_time": "nuts",
-    "gamma_poisson": "conjugate",
-    "heteroscedastic": "nuts",
-    "hierarchical_logistic": "gibbs",
-    "hierarchical_ridge": "exact_gaussian",
-    "horseshoe": "gibbs",
-    "laplace": "gibbs",
-    "logistic": "gibbs",
-    "ordinal": "nuts",
-    "poisson": "nuts",
-    "probit": "gibbs",
-    "revenue": "nuts",
-    "ridge": "normal_inverse_gamma",
-    "ridge_known_noise": "exact_gaussian",
-    "student_t": "gibbs",
-    "student_t_mixture": "gibbs",
-}
 _HERE = Path(__file__).resolve().parents[1]
 _running: dict[str, Declaration] = {}  # the running program's models, by name
 
@@ -58,13 +37,6 @@ def _files() -> dict[str, Path]:
             raise FileNotFoundError(f"{MODELS_VARIABLE} names {folder}, which is not a folder")
     every = [own_folder(), *reversed(folders)]
     return {path.stem: path for folder in every for path in sorted(folder.glob("*.py"))}
-
-
-def known_engines() -> dict[str, str]:
-    """Return the engines of the gallery's own models by name, without those that others hide."""
-    files = _files()
-    own = own_folder()
-    return {k: v for k, v in LISTED_ENGINES.items() if files.get(k) == own / f"{k}.py"}
 
 
 def register(model: Declaration) -> None:
