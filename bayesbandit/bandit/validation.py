@@ -9,6 +9,7 @@ from bayesbandit.beliefs import base
 from bayesbandit.beliefs.base import Belief, BeliefModel
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import integer, shown
+from bayesbandit.kernels.rounds import REGRESSIONS
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
@@ -125,7 +126,8 @@ def check(
     check_balance(balance)
     if not isinstance(schedule := schedule_of(balance), Schedule):
         raise TypeError(f"the schedule of {shown(balance)} must be a Schedule(…); got {schedule!r}")
-    if isinstance(spec, Shared) and not weighs_by_decision(balance):
+    estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
+    if isinstance(spec, Shared) and (estimated or isinstance(balance, ByArm)):
         raise ValueError(
             f"{shown(balance)} compares an arm's contexts with all contexts, and arms that share a "
             "model have features and no contexts: balance must be Unweighted(), "
@@ -162,18 +164,13 @@ def check_belief(
             f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "
             "must be Unweighted() or InversePropensity(propensity='decision')"
         )
-    if is_pooled(balance) and not base.are_regressions(belief):
+    kernel = base.kernel_of(belief)
+    if is_pooled(balance) and (kernel is None or kernel.functions is not REGRESSIONS):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__
         raise ValueError(
             f"{name}: pooled propensities need snapshots of past beliefs, which only regressions "
             "have; propensity must be 'decision' or 'estimated'"
         )
-
-
-def weighs_by_decision(balance: object) -> bool:
-    """Return whether a balance needs only the chosen arms' contexts."""
-    estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
-    return not (isinstance(balance, ByArm) or estimated)
 
 
 def is_pooled(balance: object) -> bool:

@@ -339,12 +339,6 @@ def needed[Ability](belief: object, ability: type[Ability], when: str) -> Abilit
     raise TypeError(f"{_kind(belief)} needs a method {methods}, where {when}")
 
 
-def are_regressions(belief: Belief) -> bool:
-    """Return whether the kernels of regressions predict for a belief, from its arms' numbers."""
-    kernel = kernel_of(belief)
-    return kernel is not None and kernel.functions is rounds.REGRESSIONS
-
-
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:
     """Raise ValueError unless an update by rounds of these arms (n,) has counted them in `n`.
 

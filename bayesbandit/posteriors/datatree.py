@@ -105,7 +105,10 @@ def datatree(
                 _without("posterior_predictive", str(error).splitlines()[0])
         else:
             _without("posterior_predictive", "no variable is observed")
-        potentials = _on_rows(unweighted)
+        rows = set(containers(unweighted).values())
+        potentials = [
+            str(v.name) for v in unweighted.potentials if not rows.isdisjoint(ancestors([v]))
+        ]
         if potentials and no_sum:
             listed = ", ".join(map(repr, potentials))
             _without("log_likelihood", f"the potential {listed} is no sum over rows: {no_sum}")
@@ -141,12 +144,6 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
         else:
             return {group: drawn[group] for group in groups}
     return {}
-
-
-def _on_rows(model: pm.Model) -> list[str]:
-    """Return the potentials that depend on the rows."""
-    data = set(containers(model).values())
-    return [str(v.name) for v in model.potentials if not data.isdisjoint(ancestors([v]))]
 
 
 def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, np.ndarray]) -> np.ndarray:
