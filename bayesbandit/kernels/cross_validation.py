@@ -88,6 +88,7 @@ def cross_validated(arm, settings, work):
             for i in range(D):
                 # Σ_i θ_i ((G_f θ)_i − 2 b_i)
                 error[k] += theta[i] * (dot(G[i * D : (i + 1) * D], theta) - 2.0 * b[i])
+                # c = B_ii/d_i: the pivot d_i is B_ii less what other columns explain of it
                 doubt[k] = max(doubt[k], PIVOT_ROUNDING * D * (entry[i] / other.d[i]))
     best = 0
     for k in range(1, m):

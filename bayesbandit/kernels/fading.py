@@ -35,6 +35,7 @@ def pass_time(numbers, tick, settings, work):
         head.clock = max(head.clock, tick)
     elif passed > 0.0 and setting.walk > 0.0:
         head.clock = tick
+        # B⁻¹ is the covariance over σ²: without a σ² a step has no size in its units
         if 0.0 < head.sigma2 < np.inf:
             # S = σ²B⁻¹ ← S + qΔI, in units of σ²: B⁻¹ ← B⁻¹ + (qΔ/σ²) I
             step = setting.walk * passed / head.sigma2
@@ -57,11 +58,13 @@ def fade(numbers, share, settings, work):
     D, folds = int(setting.columns), int(setting.folds)
     arm = arm_of(numbers, D)
     head = arm.head
+    # of so few rows nothing but rounding is left: the arm is the prior itself, as when it was new
     if not head.n_left * share >= MIN_ROWS_LEFT:
         tick = head.clock
         initialise(numbers, settings)
         head.clock = tick
         return
+    # M₂ = Σw (r − m)² shrinks as all weights do; m, M₃/M₂ and M₄/M₂ are averages and stay
     head.n_left *= share
     head.sum_w *= share
     head.spread *= share
@@ -90,6 +93,7 @@ def rotate_in_prior(arm, share, settings, work):
     numbers = work[start : start + core_width(D)]
     initialise(numbers, settings)
     prior = arm_of(numbers, D)
+    # the loss is min over θ of γ loss(θ) + (1 − γ)(θ − m)'Λ₀(θ − m), m the mean of the prior
     arm.head.loss += rotate_rows(arm, prior.d, prior.t, prior.U, share, work)
 
 

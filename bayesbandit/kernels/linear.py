@@ -61,6 +61,8 @@ def initialise(numbers, settings):
             copy_into(arm.U[i * M : i * M + D], root[(2 + i) * D :])
     else:
         for i in range(D):
+            # λI is U'DU with U = I and d = λ. An unpenalised column has a d too small to count:
+            # with d = 0 its variance would be 1/0
             arm.d[i] = settings[GRID] if i < penalised else MIN_PRECISION
             arm.U[i * M + i] = 1.0
     begin_noise(arm.head, setting)
@@ -73,9 +75,11 @@ def begin_noise(head, setting):
     if setting.variance == KNOWN_SIGMA2:
         head.sigma2 = setting.noise_parameter
     elif setting.variance == NIG:
+        # InverseGamma(a, b) is b/a over χ²/ν with ν = 2a: a Student-t's squared scale, and its ν
         head.df = 2.0 * setting.prior_shape
         head.sigma2 = 2.0 * setting.prior_scale / head.df
     else:
+        # the other rules have no value at n = 0: such an arm may be anything
         head.sigma2 = np.inf
 
 
@@ -106,6 +110,7 @@ def set_noise(arm, settings, work):
     penalty = head.lam
     square = 0.0
     if MOVING and setting.walk > 0.0:  # of what θ is now, by the prior of its whole walk
+        # without rewards θ is now N(0, σ²(1/λ + Σ steps) I)
         penalty = 1.0 / (1.0 / head.lam + head.walked)
     # RSS = loss − λ|θ̂|²: what the penalty adds to the residual sum of squares is taken off
     theta = coefficients(arm, work[: stride(arm.d.size)])
@@ -148,6 +153,7 @@ def pool_noise(arms, settings):
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         if head.n > 0.0:
+            # InverseGamma(a + n/2, b + RSS/2) has the mean (2b + RSS)/(2a − 2 + n), here with a = 1
             total = head.residual + head.prior_w * kappa * s2
             head.sigma2 = max(total / rows_left(head, setting), setting.min_variance)
 
@@ -190,6 +196,8 @@ def refactorise(arm, settings, work):
 def factorise(arm, settings):
     """Make B = X'WX + λI and b = X'Wr from the sums, with W over its divisor, and their root."""
     put_system(arm, settings, ALL_ROWS, 0.0 if has_prior(settings) else arm.head.lam, arm)
+    # loss = min over θ of Σ w (r − x'θ)² + (θ − m)'Λ(θ − m) = r'Wr + m'Λm − b'B⁻¹b,
+    # b = X'Wr + Λm
     rr = arm.head.sum_wrr / arm.head.w_bar
     if has_prior(settings):
         rr += add_prior(arm, settings[GRID + 1 :])
@@ -258,6 +266,7 @@ def count_row(arm, z, r, w, settings, x):
         copy_into(origin[: D - 1], z)
         head.shift = r
     for i in range(D):
+        # z'β + c = (z − o)'β + (c + o'β): the slopes are the same about any origin o
         x[i] = z[i] - origin[i]
     for i in range(D, x.size):
         x[i] = 0.0

@@ -74,6 +74,7 @@ def best_among_old(row, first, alpha, out):
         mean[k] = -np.inf if is_new else row.mean[k]
         scale[k] = 0.0 if is_new else alpha * row.scale[k]
         df[k] = abs(row.last[k])
+    # Thompson sampling draws m + α s T: (4) with α s in place of s
     best_from(first, mean, scale, df, out)
     keep_alive(memory)
 

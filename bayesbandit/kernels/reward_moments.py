@@ -35,6 +35,7 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     on = old * gap  # and how far the added rewards' mean is from it
     # M₄ about the common mean: each part's own moments are moved by `back` or `on`, as
     # Σ(r − m + g)⁴ = M₄ + 4g M₃ + 6g² M₂ + g⁴ W; the last terms of both parts add to `between`
+    # old + new = 1 makes new³ + old³ = 1 − 3 new·old, and old² − new² = old − new for M₃
     head.tail = (
         mine * (head.tail - 4.0 * back * head.skew + 6.0 * back * back)
         + its * (tail + 4.0 * on * skew + 6.0 * on * on)
@@ -81,4 +82,5 @@ def kurtosis(arms):
         within = head.tail + 4.0 * gap * head.skew + 6.0 * gap2
         between = head.scaled_sum_w * gap2
         tail += share * own * within + share * between * gap2
+    # with W = Σw: κ = (M₄/W)/(M₂/W)² = W (M₄/M₂)/M₂, and E X² ≥ (E X)² says that κ ≥ 1
     return max(weight * (tail / spread), 1.0), spread / weight

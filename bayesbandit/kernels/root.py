@@ -27,6 +27,9 @@ def pivot(d, t, k, p, w, y):
     # d_k becomes d_k + w p², and the row's share of the average is s = w p / (d_k + w p²)
     s = w * p
     new = d[k] + s * p
+    # with u = row k of U, u_k = 1 and u⁺ = c u + s x, the row changes B by w xx' because
+    # d uu' + w xx' = d⁺ u⁺u⁺' + c w (x − p u)(x − p u)', whose last vector is 0 in column k.
+    # Where d_k was 0, c is 0: row k becomes x/p, and no weight of the row is left
     inverse = 1.0 / new
     c = d[k] * inverse
     s = s * inverse
@@ -111,6 +114,7 @@ def rotate_rows(arm, d, t, U, weight, work):
         row = U[i * M : (i + 1) * M]
         for j in range(M):
             x[j] = row[j]
+        # B = Σ_i d_i u_i u_i': row i of U is an observation of t_i with weight d_i, and has i zeros
         loss += rotate_in(arm, x, t[i], weight * d[i], i)
     return loss
 
@@ -151,6 +155,7 @@ def factor(arm, rr):
             t[k] -= u * t[j]
         for k in range(j + 1, D):
             row[k] /= d[j]
+    # min over θ of rr − 2b'θ + θ'Bθ, a sum of squares: below 0 only by rounding
     return max(rr, 0.0)
 
 

@@ -86,7 +86,7 @@ def spread_of(scale, df):
     df = abs(df)
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
-    return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))
+    return scale / np.sqrt(1.0 - 2.0 / df)
 
 
 @njit(cache=True)

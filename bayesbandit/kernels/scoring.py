@@ -15,6 +15,7 @@ from bayesbandit.kernels.glm.newton import MIN_CURVATURE
 from bayesbandit.kernels.linear import scratch
 from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.rounds import learn
+from bayesbandit.kernels.student import log_fall, peak
 from bayesbandit.runtime.compiling import njit
 
 FIRST_PRIOR = 0.5  # the prior probability of the first half-life; the others share the rest
@@ -30,13 +31,8 @@ def log_density(arm, z, r, D, work):
     df = head_of(arm).df
     if not 0.0 < s2 < np.inf:
         return np.nan
-    e2 = (r - mean) * (r - mean) / s2
-    if df == np.inf:
-        return -0.5 * (math.log(2.0 * math.pi * s2) + e2)
-    half = 0.5 * (df + 1.0)
-    # log Γ((ν+1)/2) − log Γ(ν/2) − ½ log(πνs²) − ½(ν+1) log(1 + e²/ν)
-    norm = math.lgamma(half) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df * s2)
-    return norm - half * math.log1p(e2 / df)
+    sd = math.sqrt(s2)
+    return math.log(peak(df) / sd) + log_fall((r - mean) / sd, df)
 
 
 @njit(cache=True)
@@ -73,10 +69,11 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
         sd = math.sqrt(1.0 + scale * scale)
         t = up * mean / sd
         out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
-        # with η ~ N(m, s²) and P(1) = Φ(t), t = ±m/√(1 + s²): the gradient of log Φ(t) in m is ±
-        # slope/sd, and its curvature −slope (slope + t)/sd², which a normal row of weight w has,
-        # too
-        slope = more - t
+        slope = more - t  # φ(t)/Φ(t)
+        # With η ~ N(m, s²) and P(1) = Φ(t), t = ±m/√(1 + s²), log Φ(t) has in m the gradient
+        # g = ±slope/sd and the curvature −c, c = slope (slope + t)/sd². So the moments of η become
+        # m + s²g and s² − s⁴c. A row (y, w) makes them m + s²w (y − m)/(1 + ws²) and s²/(1 + ws²):
+        # w = c/(1 − s²c), and y = m + g (1/w + s²)
         w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), MIN_CURVATURE)
         y = mean + up * slope / sd * (1.0 / w + s2)
         learn(own, settings, tick[i], z[i], 0, y, w, work)

@@ -41,6 +41,7 @@ def normal(stream):
 @njit(cache=True)
 def below(count, stream):
     """Return a uniform integer in [0, count)."""
+    # Φ(z) is uniform in (0, 1), and 1 by rounding from z = 8.3 on
     return min(int(normal_cdf(normal(stream)) * count), count - 1)
 
 
@@ -63,6 +64,7 @@ def draw(mean, scale, df, stream):
         other = normal(stream)
         R2 = z * z + other * other
         if R2 > 0.0:
+            # e^(−R²/2) is uniform, and z₁/R the cosine of a uniform angle, independent of it
             z *= np.sqrt(df * np.expm1(R2 / df) / R2)
     return mean + scale * z if scale > 0.0 else mean
 
@@ -110,6 +112,7 @@ def explored(row, count, new, floor, stream):
     With probability floor · count it is any of the `count` arms that may be chosen. Else it is one
     of the `new` new arms with probability new/count, and the rule decides among the others.
     """
+    # (5): γ + (1 − Kγ) p is a mixture of 1/K with weight Kγ, and p
     if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
         return uniformly(row, ANY, count, stream)
     if new > 0 and normal_cdf(normal(stream)) * count < new:

@@ -37,6 +37,14 @@ def peak(df: float) -> float:
 
 
 @kernel
+def log_fall(z: float, df: float) -> float:
+    """Return the standard log density at z less that at 0."""
+    if df == np.inf:
+        return -0.5 * z * z
+    return -0.5 * (df + 1.0) * math.log1p(z * z / df)
+
+
+@kernel
 def reach(df: float) -> float:
     """Return a z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
 
@@ -46,5 +54,6 @@ def reach(df: float) -> float:
     if df == np.inf:
         return NORMAL_REACH
     # both bounds, solved for z where they are NEGLIGIBLE_MASS
+    # f(t) ≤ f(0) (t²/ν)^(−(ν+1)/2), and its integral from z on is f(0) ν^((ν−1)/2) z^(−ν)
     power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE_MASS)) ** (1.0 / df)
     return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / max(df - 0.5, 0.25))))

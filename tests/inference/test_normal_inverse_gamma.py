@@ -65,11 +65,12 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     engine, _, _ = matched(declare)
     if declare not in KERNEL:
         not_of_every_variance = declare in (powers, *IN_BATCH)
-        assert (engine.noise_prior is None) == (not engine.streams) == not_of_every_variance
+        assert (engine.noise is None) == (not engine.streams) == not_of_every_variance
         return
     exponent, noise = KERNEL[declare]
     assert engine.exponent == exponent
-    assert np.allclose(engine.noise_prior, (PRIOR[0], noise * PRIOR[1]))
+    prior = engine.distribution(engine.prior)
+    assert np.allclose([prior.shape, prior.scale * engine.noise], [PRIOR[0], noise * PRIOR[1]])
 
 
 def test_tiny_and_huge_rewards_keep_their_digits():

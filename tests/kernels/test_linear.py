@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels import moments
+from bayesbandit.kernels import moments, scoring
 from bayesbandit.runtime.compiling import interpreted
 from tests import oracle
 
@@ -144,3 +145,13 @@ def test_large_rewards_keep_their_noise(offset, settings):
     shift[2] += head_of(far)["shift"] - head_of(near)["shift"]
     np.testing.assert_allclose(shift, [0, 0, offset], atol=1e-5)
     assert 0.9 < head_of(near)["sigma2"] < 1.1
+
+
+@pytest.mark.parametrize("df", [1e4, 1e9])
+def test_the_density_of_a_reward_keeps_its_digits_after_many_rows(df):
+    """At its centre the log density of Student's t is −½ log 2π − 1/4ν + 1/24ν³ − …"""
+    prior = {"variance": layout.NIG, "prior_shape": 0.5 * df, "prior_scale": 0.5 * df}
+    settings = layout.settings_of([1.0], columns=1, penalised=1, **prior)
+    work = np.empty(kernel.scratch(settings))
+    found = scoring.log_density(arm_of(settings), np.zeros(1), 0.0, 1, work)
+    np.testing.assert_allclose(found, stats.norm.logpdf(0.0) - 0.25 / df, atol=1e-13, rtol=0.0)

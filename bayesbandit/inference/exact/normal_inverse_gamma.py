@@ -140,13 +140,6 @@ class NormalInverseGamma(ExactGaussian):
     def noise(self) -> float | None:
         return super().noise if self.unit_powers else None
 
-    @property
-    def noise_prior(self) -> tuple[float, float] | None:
-        """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
-        if self.noise is None:
-            return None
-        return self.prior.power + 1.0 - self.dim / 2, self.prior.rate * self.noise
-
     def scale(self, sigma2: Array) -> Array:
         """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)

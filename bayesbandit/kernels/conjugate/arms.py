@@ -49,6 +49,7 @@ def parameters(arm, settings):
     setting = named(settings)
     if setting.normalize > 0.0 and head.n > 0.0:
         w_bar = weight_left(head, int(setting.family)) / head.n
+    # Beta(a + Σ w r, b + Σ w (1 − r)), or Gamma(a + Σ w r, b + Σ w): powers w of the likelihood
     return setting.prior_a + head.hits / w_bar, setting.prior_b + head.rest / w_bar
 
 

@@ -45,6 +45,7 @@ def log_density(arm, reward, settings):
         # Γ(a + r)/Γ(a) (b/(1 + b))ᵃ (1 + b)^−r; r! is left out
         log = math.lgamma(a + reward) - math.lgamma(a)
         return log - a * math.log1p(1.0 / b) - reward * math.log1p(b)
+    # E v = a/(a + b)
     return math.log(a if reward == 1.0 else b) - math.log(a + b)
 
 
@@ -62,6 +63,7 @@ def learn_scored(arms, rate, tick, arm, reward, weight, settings, gone, out):
         pass_time(one, now, rate, settings)
         # the half-life is judged by what it foretold, before it learns the row
         out[i] = log_density(one, reward[i], settings)
+        # a late row counts as if it had come in time, and faded since
         share = math.exp(rate * (tick[i] - now))
         if share >= gone:
             add(one, reward[i], share * weight[i], settings)

@@ -25,6 +25,7 @@ SERIES_BELOW = 1e-3  # below it the acceptance is told by two terms of its serie
 def beta_moments(a, b):
     """Return the mean and the standard deviation of a Beta(a, b)."""
     n = a + b
+    # quotients first: ab/n² may overflow or vanish, as a/n · b/n does not
     return a / n, np.sqrt(a / n * (b / n) / (n + 1.0))
 
 
@@ -59,6 +60,7 @@ def uniform(state):
 @njit(cache=True)
 def centre(a):
     """Return the d of `log_gamma`."""
+    # d = a − ⅓ of Marsaglia and Tsang; for a < 1, of a + 1
     return a - 1.0 / 3.0 if a >= 1.0 else a + 2.0 / 3.0
 
 
@@ -84,6 +86,7 @@ def log_gamma(a, state):
         flat = abs(y) < SERIES_BELOW
         # 3 log(1 + y) − 3y + 3y²/2 − y³ = −3y⁴/4 + 3y⁵/5 − …
         part = y**4 * (0.6 * y - 0.75) if flat else 3.0 * (log - y + 0.5 * y * y) - y**3
+        # u < e^x: 1 + x ≤ e^x decides most draws without a logarithm
         if u < 1.0 + d * part or math.log(u) < d * part:
             break
     if a >= 1.0:

@@ -23,6 +23,8 @@ SAME_SHAPE = 1e-12  # a/e within it of ±½ is ±½
 @kernel
 def proper(a, q, e, S, low, high):
     """Return whether the density has a finite integral, for S ≤ 0 and q ≤ 0."""
+    # exp(g) must fall to both sides: by a wall, the square, the line, or an exponential that
+    # grows on this side and has S < 0, which outgrows the line
     up = high < math.inf or q < 0.0 or a < 0.0
     down = low > -math.inf or q < 0.0 or a > 0.0
     for k in range(e.size):
@@ -39,10 +41,12 @@ def inverse_of_inverse_gaussian(m, shape, rng):
     q = z²/2·shape the roots are 1/(m + q + √(q(q + 2m))) and its counterpart with product 1/m².
     """
     z = rng.standard_normal()
+    # with w = 1/x, z² = shape (1 − m x)²/x reads w² − 2 (m + q) w + m² = 0
     q = 0.5 * z * z / shape
     root = m + q + math.sqrt(q * (q + 2.0 * m))
     # both roots before one is taken: no branch, which processors would guess wrongly
     other = m * (m / root) if root > 0.0 else 0.0
+    # the smaller x is taken with probability (1/m)/(1/m + x): here root/(root + m)
     return root if rng.random() * (root + m) <= root else other
 
 
@@ -102,12 +106,14 @@ def draw(a, q, e, S, low, high, rng):
             other = last
             last = k
     if concave and q == 0.0 and low == -math.inf and high == math.inf:
+        # x = exp(e s): ds = dx/(e x), so that exp(a s) ds is x^(a/e − 1) dx up to a constant
         shape = a / e[last]
         if live == 1:  # x = exp(e s) has the density x^(shape − 1) exp(S x)
             if not shape > 0.0:
                 return math.nan
             return math.log(max(rng.standard_gamma(shape) / -S[last], MIN_SCALE)) / e[last]
         if live == 2 and e[last] == -e[other] and abs(abs(shape) - 0.5) < SAME_SHAPE:
+            # a/e is −½ for one of the two and ½ for the other: the latter's x is taken
             if shape < 0.0:
                 last, other = other, last
             # x = exp(e s) has the density x^(−½) exp(S x + S_other / x): the inverse of an

@@ -135,6 +135,7 @@ def draw_delta(terms, state, work, rng):
     D = state.delta.size
     P = work.A.shape[0]
     precision(terms, D, work)
+    # from [Λ η] it leaves [U U'⁻¹η]: the mean Λ⁻¹η is U⁻¹ times the last column
     factor(work.A, work.diagonal, work.W)
     for j in range(D):
         # factor left U'⁻¹η in column P
@@ -205,6 +206,7 @@ def conditional(terms, i, u, work):
         t = terms.term[k]
         # terms with the same exponent of u_i are one exponential in s
         S[terms.slot[k]] += work.phi[t] * work.Q[t]
+    # α (u + s) + β (u + s)² = (α + 2 β u) s + β s² and what s does not change
     return terms.linear[i] + 2.0 * terms.square[i] * u[i], terms.square[i]
 
 
@@ -220,6 +222,7 @@ def draw_elements(terms, u, work, rng):
         s = log_scale.draw(a, q, terms.slot_exponent, S, low, high, rng)
         if not abs(s) < np.inf:
             return i
+        # what u moves by once it is bounded: φ must follow the same step
         s = min(max(u[i] + s, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE) - u[i]
         u[i] += s
         for k in range(S.size):

@@ -67,11 +67,13 @@ def set_direction(terms, moves, m, work):
     for t in range(terms.offset.size):
         slope[n + g + t] = sparse_form(terms, t, w)
     for t in range(n + g + terms.offset.size):
+        # (ρ + t slope)² = ρ² + 2 t ρ slope + t² slope²
         work.first[t], work.second[t] = rho[t] * slope[t], slope[t] * slope[t]
     for k in range(g):
         change = work.change[k]
         change[:] = 0.0
         add_product(terms.groups[k], w, change)
+        # of δ'Gδ − 2 δ'F'o: half the derivative along w is w'(Gδ − F'o), and the curvature w'Gw
         work.first[n + k], work.second[n + k] = dot(w, work.image[k]), dot(w, change)
 
 
@@ -120,6 +122,7 @@ def step(terms, moves, m, state, work, rng):
         phi = work.phi[t]
         # a square that is stretched with its scale (k < 0) stays as it is
         if k >= 0:
+            # terms with one exponent e along the move are one exponential in s
             S[k] += phi * work.Q[t]
             if r != 0.0:
                 first[k] += phi * work.first[t]

@@ -24,6 +24,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 @kernel
 def log_one_plus_exp(x):
     """Return log(1 + e^x) for any x."""
+    # for x > 0 it is x + log(1 + e^−x): no exponential overflows
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
@@ -38,9 +39,11 @@ def logistic(x):
 def beyond(t):
     """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
     if t < TAIL_FROM:
+        # φ(t)/Φ(−t) with Φ(−t) = ½ erfc(t/√2); erfc keeps its digits where 1 − Φ(t) has none
         return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
     # φ(t)/Φ(−t) = t + 1/(t + 2/(t + 3/(t + …))), Laplace's continued fraction
     tail = t
+    # at t ≥ 20 eight levels leave a relative error below 1e-15
     for k in range(8, 1, -1):
         tail = t + k / tail
     return 1.0 / tail
@@ -108,8 +111,10 @@ def narrow(kind, m, s, nodes, weights):
     nodes."""
     mean = variance = 0.0
     for j in range(nodes.size):
+        # E p(m + s Z) = Σ w_j p(m + s z_j), exact for polynomials p up to twice the nodes' number
         mean += weights[j] * success(kind, m + s * nodes[j])
     for j in range(nodes.size):
+        # a sum of squares about the mean: E p² − (E p)² would lose a small variance
         variance += weights[j] * (success(kind, m + s * nodes[j]) - mean) ** 2
     return mean, variance
 
@@ -123,6 +128,7 @@ def wide(kind, m, s, steps):
     # E p(η) = ∫ p'(t) P(η > t) dt and E p(η)² = ∫ 2 p(t) p'(t) P(η > t) dt
     h = steps[1] - steps[0]
     for t in steps:
+        # p' is p (1 − p) of the logistic function, and φ of Φ
         p = success(kind, t)
         density = p * (1.0 - p) if kind == BINOMIAL else math.exp(-0.5 * t * t) / ROOT_2_PI
         above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * density
@@ -138,6 +144,7 @@ def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
         m, s = eta[i], sd[i]
         if kind in (POISSON, NEGATIVE_BINOMIAL):
             # a log-normal mean reward
+            # E e^η = e^(m + s²/2), and E e^2η / (E e^η)² − 1 = e^(s²) − 1
             mean[i] = math.exp(min(m + 0.5 * s * s, MAX_EXPONENT))
             out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MAX_EXPONENT)))
         else:

@@ -32,9 +32,11 @@ def settled(eta, variance, kind, number, r, w):
     different signs. Where a step does not halve the interval, its middle is next.
     """
     slope, _ = slope_and_curvature(kind, number, eta, r)
+    # no prior variance, or no slope there: the prior's mean is the mode
     if variance <= 0.0 or slope == 0.0:
         return eta
     # ℓ' falls: it ends before
+    # the root is η' = eta + variance w ℓ'(η'), and ℓ'(η') is between 0 and ℓ'(eta)
     low = eta
     high = eta + variance * w * slope
     if high < low:
@@ -49,6 +51,7 @@ def settled(eta, variance, kind, number, r, w):
             low = x
         else:
             high = x
+        # the derivative of `excess` is −(1 + variance w (−ℓ''))
         new = x + excess / (1.0 + variance * w * curvature)
         if not low <= new <= high or abs(excess) > 0.5 * before:
             new = 0.5 * (low + high)
@@ -79,6 +82,7 @@ def observe(
         if normalize:
             w *= total[g, 1] / total[g, 0]
         # what all rows before say of this row's η
+        # σ² is 1: the variance of z'φ is z'B⁻¹z
         mean, variance = mean_and_variance(arm_of(arm, D), z[i], work[: stride(D)])
         x = settled(mean + offset[i], variance, kind, number, reward[i], w)
         # with its slope and curvature at the mode, the row is a normal observation of η
@@ -95,6 +99,7 @@ def pseudo(eta, kind, number, r, w):
     the curvature that w ℓ has at η."""
     slope, curvature = slope_and_curvature(kind, number, eta, r)
     v = max(w * curvature, MIN_CURVATURE)
+    # −v (η − y)²/2 has the curvature v, and the slope v (y − η) = w ℓ'
     return eta + w * slope / v, v
 
 

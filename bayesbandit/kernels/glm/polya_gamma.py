@@ -27,8 +27,10 @@ def coefficient(n, x):
     """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
     half = n + 0.5
     # the two forms of one theta function: this one converges fast for large x, the other for small
+    # a_n = π (n + ½) e^{−(n + ½)² π² x/2}
     if x > SERIES_MEET:
         return math.pi * half * math.exp(-0.5 * (half * math.pi) ** 2 * x)
+    # a_n = π (n + ½) (2/πx)^{3/2} e^{−2 (n + ½)²/x}
     u = 2.0 / (math.pi * x)
     return u * math.sqrt(u) * math.pi * half * math.exp(-2.0 * half * half / x)
 
@@ -40,6 +42,8 @@ def right_of_cut(z):
     # Polson, Scott and Windle: p/(p + q), p = π e^{−K t}/2K, q = 2 e^{−z} IG(t; 1/z, 1)
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
     root = math.sqrt(1.0 / SERIES_MEET)
+    # q/p = (4/π) K e^{Kt} e^{−z} F(t), with K = π²/8 + z²/2 and the inverse Gaussian's F(t) =
+    # Φ((tz − 1)/√t) + e^{2z} Φ(−(tz + 1)/√t). Exponents are added first: e^{Kt} may overflow
     first = math.log(rate) + rate * SERIES_MEET
     left = normal_cdf(root * (SERIES_MEET * z - 1.0))
     mirrored = normal_cdf(-root * (SERIES_MEET * z + 1.0))
@@ -53,9 +57,11 @@ def right_of_cut(z):
 def inverse_gaussian_below(z, rng):
     """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
     # of a mean beyond the cut t: 1/N² of a normal N > 1/√t, accepted by e^{−z²x/2}
+    # its density is that of 1/N², x^{−3/2} e^{−1/(2x)}, times e^{−z²x/2} up to a constant
     if z * SERIES_MEET < 1.0:
         while True:
             first, second = rng.standard_exponential(), rng.standard_exponential()
+            # N = (1 + t E)/√t: the normal's tail from 1/√t on, by an exponential proposal E
             if first * first <= 2.0 * second / SERIES_MEET:
                 x = 1.0 + SERIES_MEET * first
                 x = SERIES_MEET / (x * x)
@@ -67,6 +73,7 @@ def inverse_gaussian_below(z, rng):
         # Michael, Schucany and Haas (1976), until a draw is below the cut
         q = 0.5 * mean * normal * normal
         x = mean / (1.0 + q + math.sqrt(q * (2.0 + q)))
+        # the other root of z² = (x − μ)²/(μ² x): the product of the two is μ²
         if rng.random() > mean / (mean + x):
             x = mean * mean / x
         if x < SERIES_MEET:
@@ -109,6 +116,7 @@ def moments(c):
         # tanh(c/2)/2c and its like as series where c is small: the closed forms cancel
         q = c * c
         return 0.25 - q / 48.0 + q * q / 480.0, (1.0 - q / 5.0 + 17.0 * q * q / 560.0) / 24.0
+    # mean tanh(c/2)/2c, variance (sinh c − c) sech²(c/2)/4c³; sinh c sech²(c/2) = 2 tanh(c/2)
     t = math.tanh(0.5 * c)
     e = math.exp(-c)
     return t / (2.0 * c), (2.0 * t - 4.0 * c * e / ((1.0 + e) * (1.0 + e))) / (4.0 * c * c * c)
@@ -128,6 +136,7 @@ def draw_by_gammas(b, c, rng):
         mean -= d
         variance -= d * d
     # a gamma with the mean and variance of all terms that are left
+    # a gamma of this scale θ and the shape b m/θ has the mean b m and the variance b m θ = b v
     scale = variance / mean
     return total + scale * rng.standard_gamma(b * mean / scale)
 

@@ -53,6 +53,7 @@ class Rewards(NamedTuple):
 def log_posterior(rewards, terms, state, work, eta):
     """Return the log density of δ given all else, up to a constant. It fills eta (n,)."""
     copy_rows(terms.groups[0], rewards.prior)
+    # observations are dropped: the posterior has the likelihood of the rewards themselves
     prior = log_density(terms, state.delta, state.u, work)
     predict(rewards.A, rewards.offset, state.delta, eta)
     return prior + totals(rewards.kind, rewards.number, eta, rewards.reward, rewards.weight)
@@ -92,6 +93,7 @@ def climb(rows, scaled, rewards, terms, state, work):
         last = delta.copy()
         approximate(rows, scaled, rewards, terms, state, work, eta)
         for j in range(delta.size):
+            # Newton's step ends at the mode of the quadratic, U⁻¹(U'⁻¹η)
             delta[j] = work.W[j, P]
         solve_upper(work.W, delta)
         there = log_posterior(rewards, terms, state, work, eta)
@@ -119,6 +121,7 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
     P = work.A.shape[0]
     before = state.delta.copy()
     eta = np.empty(rewards.reward.size)
+    # accepted with min(1, p(δ')q(δ | δ') / p(δ)q(δ' | δ)); `ratio` is the log of the fraction
     ratio = -log_posterior(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
@@ -173,6 +176,7 @@ def observe(rows, scaled, rewards, delta, group, rng):
             for _ in range(int(rewards.weight[i])):
                 total += sign * above(-sign * (ahead + rewards.offset[i]), rng)
             for j in range(D):
+                # −½ Σ (a'δ − (y − offset))² has the statistic Σ c F o = −½ a Σ (y − offset)
                 group[j, P] -= 0.5 * total * row[j]
         return
     for i in range(n):
@@ -182,6 +186,7 @@ def observe(rows, scaled, rewards, delta, group, rng):
         row[P] = -rewards.psi_offset[i]
         omega = draw(rewards.shape[i], dot(row[:D], delta) - row[P], rng)
         for j in range(D):
+            # base − X' diag(ω/2) X: the group's Σ c FF' with c = −ω/2
             left[j] = 0.5 * omega * row[j]
     if n > 0:
         subtract_gram(rewards.base, scaled, rows, group)

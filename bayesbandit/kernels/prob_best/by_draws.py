@@ -44,6 +44,7 @@ def ranked(values, mass, points, weights, out):
             for a in range(K):
                 if equal[a] == 0.0:
                     continue
+                # ∫₀¹ Π_{k≠a} (c_k + u e_k)/S du: of degree K − 1, and m nodes are exact to 2m − 1
                 chance = 0.0
                 for m in range(1 if alone else points.size):
                     term = 1.0 if alone else weights[m]

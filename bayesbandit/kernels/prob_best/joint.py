@@ -47,6 +47,7 @@ def lower_quantile(u):
 def normal_in(cell, within, normals):
     """Return Φ⁻¹((cell + within)/S). normals (S, 4): a cubic in each cell, highest power first."""
     S = normals.shape[0]
+    # Φ⁻¹ is too steep at 0 and 1 for a cubic; the upper end is the mirrored lower one
     if cell < EDGE_CELLS:
         return lower_quantile((cell + within) / S)
     if cell >= S - EDGE_CELLS:
@@ -63,6 +64,7 @@ def next_shift(state, S):
     """Return a coordinate's shift: a mask for cells, a place within them, and the next state."""
     u, state = uniform(state)
     u = min(u, 1.0 - 2.0**-53)  # rounding may bring it to 1
+    # S is a power of 2: the first bits of u are the mask, and the others the place in a cell
     mask = int(u * S)
     return mask, u * S - mask, state
 

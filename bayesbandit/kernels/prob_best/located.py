@@ -44,10 +44,13 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     Wesolowsky 1990, J. Statist. Comput. Simul. 35, 101-107; Genz 2004, Stat. Comput. 14, 251-260),
     here in v = tan(θ/2): no trigonometry, and singularities far from the short interval.
     """
+    # m_a + s_a T_a − m_b − s_b T_b has the sd s_ab, and two such leads share arm a's variance s_a²
     s_ab, s_ac = math.hypot(scale[a], scale[b]), math.hypot(scale[a], scale[c])
     rho = scale[a] / s_ab * (scale[a] / s_ac)
+    # Φ(−40) is 0 in float64; without a bound (h² + k² − 2hk sin θ) may be ∞ − ∞
     h = min(max((mean[a] - mean[b]) / s_ab, -40.0), 40.0)
     k = min(max((mean[a] - mean[c]) / s_ac, -40.0), 40.0)
+    # half of tan(θ/2) = sin θ/(1 + cos θ) at sin θ = ρ: nodes in (−1, 1) go to (0, tan(θ/2))
     half = 0.5 * rho / (1.0 + math.sqrt(1.0 - rho * rho))
     total = 0.0
     for i in range(ORTHANT_NODES.size):
@@ -68,6 +71,7 @@ def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     ρ = s_a²/(s_ab s_ac) is at most √½ unless a is the widest arm, and then it is so for b and c.
     """
     # the three probabilities add up to 1: the widest arm's is what the others leave
+    # with s_a ≤ s_b: s_a/s_ab ≤ √½ and s_a/s_ac ≤ 1, so that ρ ≤ √½
     if scale[a] <= max(scale[b], scale[c]):
         return orthant(a, b, c, mean, scale)
     return max(0.0, 1.0 - (orthant(b, a, c, mean, scale) + orthant(c, a, b, mean, scale)))
@@ -156,6 +160,7 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
             points += scale[k] == 0.0
             students += df[k] < np.inf
     # up to three normal arms: Φ, or Φ₂
+    # two point masses of three arms have the sd s_bc = 0, and no ρ
     if n <= 1 or (students == 0 and (n == 2 or (n == 3 and points <= 1))):
         for a in range(out.size):
             out[a] = closed_form(first + a, n, i, j, third, mean, scale)

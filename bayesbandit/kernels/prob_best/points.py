@@ -29,6 +29,7 @@ def normals() -> np.ndarray:
     from scipy.stats import norm
 
     z = norm.ppf(np.clip(np.arange(JOINT_DRAWS + 1) / JOINT_DRAWS, 1e-9, 1.0 - 1e-9))
+    # u = i/S: dΦ⁻¹/di = 1/(S φ(Φ⁻¹))
     spline = CubicHermiteSpline(np.arange(JOINT_DRAWS + 1), z, 1.0 / (JOINT_DRAWS * norm.pdf(z)))
     return np.ascontiguousarray(spline.c.T)
 
@@ -50,4 +51,5 @@ def log_width(df: float) -> np.ndarray:
     # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64
     low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)
     log = np.where(chi2_ > 1e-200, np.log(np.maximum(chi2_, 1e-200)), low)
+    # log √(ν/χ²) = ½ (log ν − log χ²)
     return CubicSpline(np.arange(WIDTH_STEPS + 1), 0.5 * (np.log(df) - log)).c

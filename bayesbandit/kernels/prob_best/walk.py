@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.row_layout import GAMMA, THOMPSON
-from bayesbandit.kernels.student import peak
+from bayesbandit.kernels.student import log_fall, peak
 from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
@@ -69,17 +69,11 @@ SHAPE = 6
 def stirling(x):
     """Return log Γ(x) less (x − ½) log x − x + ½ log 2π, to rounding for every x > 0."""
     if x < 16.0:
+        # parts cancel, but their absolute rounding is all that a log density feels
         return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + HALF_LOG_2PI)
     y = 1.0 / (x * x)
+    # Stirling's series Σ B_2k / (2k (2k − 1) x^(2k − 1)); its next term is 1.1e-16 at x = 16
     return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
-
-
-@njit(cache=True, error_model="numpy")
-def located_fall(z, df):
-    """Return the standard log density at z less that at 0."""
-    if df == np.inf:
-        return -0.5 * z * z
-    return -0.5 * (df + 1.0) * math.log1p(z * z / df)
 
 
 @njit(cache=True, error_model="numpy")
@@ -91,10 +85,13 @@ def fall(shape, y, family):
     a = shape[A]
     b = shape[B]
     if family == GAMMA:
+        # at the mode b eᶻ = a, so that b e^(mode + y) = a e^y
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
     # Beta(a, b) at −z is Beta(b, a) at z: the smaller parameter comes first, whose tail is long
     if a > b:
         a, b, y = b, a, -y
+    # at the mode eᶻ = a/b, and (1 + (a/b) e^y)/(1 + a/b) = 1 + (a/n)(e^y − 1). With a ≤ b that is
+    # ½ at least: its log keeps its digits
     n = a + b
     if y > 700.0:
         return a * y - n * (y + math.log(a / n + b / n * math.exp(-y)))
@@ -113,6 +110,7 @@ def slope(shape, z, family):
         return 0.0
     if family == GAMMA:
         return shape[A] * -math.expm1(min(z - shape[MODE], 700.0))
+    # p = eᶻ/(1 + eᶻ) and q = 1 − p, neither by a difference: the slope a − (a + b) p is a q − b p
     e = math.exp(-abs(z))
     p, q = (1.0 / (1.0 + e), e / (1.0 + e)) if z > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
     return shape[A] * q - shape[B] * p
@@ -126,15 +124,19 @@ def reshape(shape, a, b, family):
     factor, with which it is as narrow as can be resolved.
     """
     shape[MODE] = math.log(a / b)
+    # minus the second derivative at the mode is b eᶻ = a, or (a + b) p q = ab/(a + b)
     sd = 1.0 / math.sqrt(a) if family == GAMMA else math.sqrt(1.0 / a + 1.0 / b)
     shape[SD] = max(sd, MIN_RELATIVE_SD * max(1.0, abs(shape[MODE])))
     if sd < shape[SD]:
         blunter = (sd / shape[SD]) ** 2
         a, b = a * blunter, b * blunter
     shape[A], shape[B] = a, b
+    # by Stirling's formula for each Γ the log density at the mode is −½ log 2π − log sd − rest:
+    # the large terms cancel as formulas, not as numbers
     rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
     shape[HEIGHT] = -HALF_LOG_2PI - rest
     # where a normal of this sd has fallen by ENTRY_FALL; doubled until the arm has
+    # a gamma falls by a (e^y − 1 − y), and e^y = 1 + u + u²/2 ≤ e^u makes that a u²/2 at least
     u = math.sqrt(2.0 * ENTRY_FALL) * shape[SD]
     u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
     while fall(shape, u, family) > -ENTRY_FALL:
@@ -164,6 +166,7 @@ def curvature(a, b, z, family):
     """
     if family == GAMMA:
         return b * math.exp(z)
+    # (a + b) p q, even in z
     e = math.exp(-abs(z))
     return (a + b) * e / ((1.0 + e) * (1.0 + e))
 
@@ -179,8 +182,11 @@ def located_length(z, df, span):
         return min(span, MAX_LOG_FALL / max(abs(z), 1e-300))
     # a share of the distance to the nearest singularity, |z − i√df|
     far = TAIL_SHARE * math.hypot(math.sqrt(df), z)
+    # towards 0 the lower end is nearer by up to L: L ≤ share (distance − L)
     if z > 0.0:
         far /= 1.0 + TAIL_SHARE
+    # z = √ν sinh u turns log(1 + z²/ν) into 2 log cosh u: panels are as long in u everywhere,
+    # and dz/du grows by √(1 + z²/ν), which is least at the panel's end next to 0
     y = max(z - span, 0.0) if z > 0.0 else z
     return min(far, span * math.sqrt(1.0 + y * y / df))
 
@@ -202,6 +208,8 @@ def length(shape, z, family, span):
         return L
     L = min(L, max(span, 0.7 * z if z > 0.0 else -1.5 * z))  # log(1 + eᶻ) is singular at ±iπ
     while True:
+        # (a + b) p q falls on both sides of 0: on a panel it is largest at 0 if 0 is on it, else at
+        # the end next to 0, which below 0 is z, whose bend has already bounded L
         bent = 0.25 * (a + b) if z > 0.0 > z - L else curvature(a, b, z - L, family)
         if L * math.sqrt(bent) <= span:
             return L
@@ -212,12 +220,13 @@ def length(shape, z, family, span):
 def densities(shape, x, L, family, f):
     """Fill f (n,) with an arm's density on the nodes below x, times L."""
     y = x - shape[MODE]
+    # ∫ over the panel is L ∫₀¹ at x − L τ: the factor L goes into the density
     top = shape[HEIGHT] + math.log(L / shape[SD])
     if SAMPLED and family == LOCATED:
         z = y / shape[SD]
         step = L / shape[SD]
         for i in range(N_NODES):
-            f[i] = math.exp(top + located_fall(z - step * TAU[i], shape[DF]))
+            f[i] = math.exp(top + log_fall(z - step * TAU[i], shape[DF]))
     elif CONJUGATE:
         for i in range(N_NODES):
             f[i] = math.exp(top + fall(shape, y - L * TAU[i], family))
@@ -298,12 +307,14 @@ def walk(shapes, available, family, bottom, out):
                 follows = max(follows, begin)
         # the panel ends where the next arm comes in, or where all slopes together make it too steep
         lower = max(x - min(L, STEEPEST_TOGETHER / steep), follows)
+        # where the arms' scales are lost beside x, a panel still is one float64 long: the walk ends
         lower = min(lower, math.nextafter(x, -np.inf))
         panel(x, x - lower, shapes, inside, end, family, work, out)
         x = lower
         left = 1.0
         for k in range(K):
             if inside[k]:
+                # so far below its mode an arm surely exceeds x: its F is rounding, and 0 ends all
                 ended = family != LOCATED and x < shapes[k, MODE]
                 ended = ended and fall(shapes[k], x - shapes[k, MODE], family) < -ENTRY_FALL
                 left = 0.0 if ended else left * end[k]
