@@ -111,6 +111,7 @@ class GaussianBlock:
             return None
         # log p(r | m) as a function of m: with m = Aθ + b its Hessian in θ is A' diag(∂²/∂m²) A
         cut = total([term.given_mean for term in self.density.terms if term.on_data])
+        # θ beside the mean, as in a noise scale that depends on it: no function of m alone
         if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
         return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
@@ -236,6 +237,7 @@ class GaussianBlock:
         precision = -curvature
         if not np.isfinite([*shift, *precision, value]).all():
             raise self.not_finite(value)
+        # of p < 0 the log density rises without end in m
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         # a row of no precision says nothing; with a slope it would say that m is infinite

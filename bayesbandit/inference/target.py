@@ -272,6 +272,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         half = solve_triangular(L, -gradient, lower=True)
         step = solve_triangular(L, half, lower=True, trans=1)
         if np.linalg.norm(half) <= MODE_TOLERANCE:
+            # at 1e-5 sds Newton's step errs by the square of that, and is taken whole
             return Normal(z + step, curvature(density, z + step))
         # halved until the log density does not fall
         size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)

@@ -136,6 +136,7 @@ def columns_of(settings):
 @njit(cache=True)
 def stride(D):
     """Return the length of a stored row: D, filled up with zeros to whole cache lines."""
+    # eight numbers of 8 bytes are a cache line, and a register of AVX-512
     return (D + 7) // 8 * 8
 
 

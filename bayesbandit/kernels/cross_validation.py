@@ -82,6 +82,7 @@ def cross_validated(arm, settings, work):
             put_system(arm, settings, f, grid[k], other)
             for i in range(D):
                 entry[i] = other.U[i * M + i]
+            # its loss is of no use here: folds are judged by rows that they have not seen
             factor(other, 0.0)
             coefficients(other, theta)
             error[k] += rr
@@ -93,6 +94,7 @@ def cross_validated(arm, settings, work):
     best = 0
     for k in range(1, m):
         # the grid falls: a smaller λ must be better by more than rounding
+        # doubts are shares of Σwr², the error of θ = 0
         if error[k] < error[best] - (doubt[k] + doubt[best]) * arm.head.sum_wrr:
             best = k
     return grid[best]

@@ -146,6 +146,7 @@ def pool_noise(arms, settings):
         head = head_of(arms[k])
         loss += head.loss
         sum_w += head.scaled_sum_w
+    # θ ~ N(0, σ²/λ) makes it r'(I + XX'/λ)⁻¹r ~ σ²χ²_n: no degrees of freedom go to θ
     s2 = loss / sum_w if sum_w > 0.0 else 0.0
     kappa, variance = kurtosis(arms)
     if s2 < variance:
@@ -184,6 +185,7 @@ def refactorise(arm, settings, work):
     setting = named(settings)
     n, schedule = head.n, setting.schedule
     if setting.normalize > 0.0 and head.sum_w > 0.0:
+        # weights over their average have the average 1: beside them λ keeps its strength
         head.w_bar = head.sum_w / n
     if setting.folds > 0.0:
         head.lam = cross_validated(arm, settings, work)
@@ -249,6 +251,7 @@ def update(numbers, z, r, w, settings, work):
         refactorise(arm, settings, work)
     else:
         y = r - arm.head.shift
+        # B and X'Wr are over the divisor of the weights, and so is a row that comes between
         arm.head.loss += rotate_in(arm, x, y, w / arm.head.w_bar, 0)
     set_noise(arm, settings, work)
 

@@ -64,6 +64,7 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
         log.reward = reward[t, k]
         if REWEIGHTED:
             p = estimated(row, x[t], k, settings, known, available, other, work)
+            # (6), by the estimated propensity
             log.weight = 1.0 / max(clip, p)
         else:
             log.weight = weight_of(row, source, clip)

@@ -77,6 +77,7 @@ def estimated(row, x, a, settings, known, available, numbers, work):
     the periods; numbers (width,) are scratch."""
     periods = known.periods.size
     if periods > 0:
+        # this round is one more of the last period, whose policy is among those that are averaged
         known.periods[periods - 1] += 1.0
         return pooled(numbers, x, a, settings, known, available, work)
     if known.place[a] >= 0:

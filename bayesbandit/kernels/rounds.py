@@ -214,6 +214,7 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
     K = arms.shape[0]
     at = count[0]
     weight = weight_of(row_of(numbers, D, K), source, clip)
+    # only NaN differs from itself
     if weight != weight:
         return OTHER
     if at < 0 or (count[2] != 0 and at >= history.shape[0]):

@@ -101,6 +101,7 @@ def switch(log_weight, score):
         log_weight[m] += score[m] - best  # a weight beside a score of 1e16 would lose its digits
         largest = max(largest, log_weight[m])
     for m in range(M):
+        # less the largest: no exponential overflows, and one is 1
         log_weight[m] = math.exp(log_weight[m] - largest)
         total += log_weight[m]
     for m in range(M):

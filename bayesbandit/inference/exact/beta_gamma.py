@@ -79,6 +79,7 @@ class Beta(OneNumber):
 
     @property
     def log_volume(self) -> float:
+        # ∫₀¹ v^{a−1} (1 − v)^{b−1} dv = B(a, b)
         return float(betaln(self.a, self.b))
 
     @property
@@ -95,6 +96,7 @@ class Gamma(OneNumber):
 
     @property
     def log_volume(self) -> float:
+        # ∫₀^∞ v^{a−1} e^{−bv} dv = Γ(a)/b^a
         return float(gammaln(self.a) - self.a * math.log(self.b))
 
     @property

@@ -241,6 +241,7 @@ class ConjugateEngine:
             form = f"log(1 − {self.name})" if beta else self.name
             raise refused(f"{term.label}: not affine in log {self.name} and {form}")
         last = tau - alpha if beta else tau
+        # what α log v and the other term leave of a value is c
         kernel = alpha * math.log(v[0]) + last * (math.log1p(-v[0]) if beta else -v[0])
         return np.array([value[0] - kernel, alpha, last])
 

@@ -105,6 +105,8 @@ class ExactDistribution(Exact):
         """The covariance of θ (D, D); infinite where it is not defined."""
         inverse = self.inverse
         zero = np.zeros_like(inverse)
+        # Cov θ = E(1/q) Λ⁻¹. Where that mean is infinite, what is uncorrelated stays so, as ∞ · 0
+        # would not
         return np.multiply(inverse, self.variance, where=inverse != 0.0, out=zero)
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +138,7 @@ class ExactDistribution(Exact):
         if not plan.method.affine:
             return super().moments(plan, x, rng)
         A, b = plan.method.linear_map(x)
-        # a'Λ⁻¹a = ‖L⁻¹a‖² for each row a of A
+        # Var a'θ = E(1/q) a'Λ⁻¹a, and a'Λ⁻¹a = ‖L⁻¹a‖² for each row a of A
         half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
         sd = np.sqrt((half**2).sum(axis=0)) * math.sqrt(self.variance)
         return A @ self.mean + b, sd.reshape(b.shape)
@@ -220,9 +222,11 @@ class StudentT(ExactDistribution):
 
     @property
     def variance(self) -> float:
+        # the mean of InverseGamma(a, b) is b/(a − 1)
         return self.scale / (self.shape - 1.0) if self.shape > 1.0 else math.inf
 
     def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        # q ~ Gamma(a, b) is a Gamma(a, 1) over b
         return np.asarray(self.scale / rng.standard_gamma(self.shape, size))
 
     def precisions(self, p: np.ndarray) -> np.ndarray:
@@ -234,17 +238,20 @@ class StudentT(ExactDistribution):
         return np.asarray(power * np.log(q) - self.scale * q)
 
     def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+        # σ² is b/a over χ²/ν with ν = 2a
         return stats.t(self.df, mean, root * math.sqrt(self.scale / self.shape))
 
     @property
     def log_volume(self) -> float:
         """The log integral of q^{shape − 1 + D/2} exp(−q (scale + ½ (θ − mean)'Λ(θ − mean)))."""
+        # over θ: (2π)^{D/2} |Λ|^{−½} q^{−D/2}; then ∫ q^{a−1} e^{−bq} dq = Γ(a)/b^a
         gamma = math.lgamma(self.shape) - self.shape * math.log(self.scale)
         return super().log_volume + gamma
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
         k = float(plan.method.exponent)
+        # s = q^{1/k} = b^{−1/k} G^{1/k}, G ~ Gamma(a, 1)
         scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
         return super().marginals(plan) | {plan.method.scale_name: scale}
 

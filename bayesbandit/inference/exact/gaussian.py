@@ -64,6 +64,7 @@ class ExactGaussian(GaussianBlock):
         """Return the log density of θ (D,) and q, of rows and of the prior, None, among the
         parts."""
         values = [self.part(theta[None], data, self.scale_at(q))[1][0] for data in parts]
+        # p(q) = p(s) |ds/dq| is a matter of the prior; rows have one likelihood in either
         return float(sum(values)) + self.log_jacobian(q) * (None in parts)
 
     def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:

@@ -142,6 +142,7 @@ class NormalInverseGamma(ExactGaussian):
 
     def scale(self, sigma2: Array) -> Array:
         """Return the declared scale variable where σ² = 1/q is given."""
+        # s^k = q = 1/σ²
         return sigma2 ** (-1.0 / self.exponent)
 
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
@@ -151,6 +152,7 @@ class NormalInverseGamma(ExactGaussian):
         return (q ** (1.0 / self.exponent),)
 
     def log_jacobian(self, q: float) -> float:
+        # s = q^{1/k}: |ds/dq| = q^{1/k − 1} / |k|
         return (1.0 / self.exponent - 1.0) * math.log(q) - math.log(abs(self.exponent))
 
     def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
@@ -165,6 +167,8 @@ class NormalInverseGamma(ExactGaussian):
         """
         # ∫ over θ leaves q^{h − D/2} e^{−βq}: a gamma of shape h − D/2 + 1
         a = power + 1.0 - self.dim / 2
+        # Here β is the prior's rate and half the residual sum of squares, and ½ mean'Λmean is half
+        # the sum of squares of the fit: a ratio of rounding says that all digits are fitted
         rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
         b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
         if a <= 0.0 or b <= 0.0:
@@ -210,10 +214,12 @@ def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
         if not np.isfinite([*at, rate]).all():
             break
         if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
+            # βq is rounding even at the largest q: q must be larger still
             unit *= LARGE_RATE**2
         elif SMALL_RATE <= abs(rate) * unit <= LARGE_RATE:
             return power, rate, constant
         else:
+            # β · unit is about 1; a power of two divides without rounding
             unit = 2.0 ** -round(math.log2(abs(rate)))
     return readings[0]
 

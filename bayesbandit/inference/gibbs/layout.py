@@ -53,12 +53,14 @@ class Layout(NamedTuple):
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
         work = kernel.workspace(self.terms, self.dim)
         whole = kernel.log_density(self.terms, theta - self.centre, u, work)
+        # p(u) = p(v) Π v with v = e^u, and so log p(v) is log p(u) − Σ u
         return float(whole - u.sum())
 
     def rounding(self, theta: Array, u: Array) -> Array:
         """Return the rounding of each dense square's form at θ (D,), in its sds at u (P,)."""
         _, _, forms, offset = self.dense
         size = np.abs(forms) @ np.abs(theta) + np.abs(offset + forms @ self.centre)
+        # φ = −1/2 sd², so that a form of this rounding is rounded by √(−2φ) times it in sds
         return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * self.dense.factors(u)))
 
 

@@ -81,7 +81,7 @@ class Problem:
     def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return precision (D, D) and shift (D,) of δ given u."""
         D = self.layout.dim
-        # log p = −½ δ'Aδ + δ'b + …, with A and b from squares: φ f f' and φ o f, added up
+        # log p = Σ φ (f'δ − o)² + … = −½ δ'Aδ + δ'b + …: A = −2 Σ φ ff' and b = −2 Σ φ o f
         work = kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)

@@ -167,6 +167,7 @@ def _is_scale(v: Variable, positive: Collection[Variable]) -> bool:
     if not all(u in positive or isinstance(u, Constant) for u in roots):
         return False
     analysis = Analytic([v], dict.fromkeys(positive, 1.0))
+    # above 0 whatever the positive variables are, and not the same for all of their values
     return v in analysis.positive and analysis.of(v) > 0.0
 
 

@@ -64,6 +64,7 @@ def better(
         rng = np.random.default_rng(seed)
         ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
+    # the log density of a draw of k normals, −½χ²_k, has an sd of √(k/2)
     if np.isfinite(there) and there > here + BETTER_BY + 10.0 * np.sqrt(len(theta) + len(u)):
         return problem.named(held.delta + problem.layout.centre, held.u)
     return state

@@ -84,6 +84,7 @@ def observed(
         shape, kappa, psi_offset = mixture(link.family, reward, weight, b)
         psi_offset = psi_offset + A @ whole.layout.centre
         # e^{κψ}: η'κ is the same in every sweep; ω alone is new
+        # the kernel takes −2 times this column for the shift: A'κ
         base[:D, P] -= 0.5 * A.T @ kappa
     offset = b + A @ whole.layout.centre
     A = np.ascontiguousarray(A)

@@ -171,6 +171,7 @@ class Degrees(Walk[float]):
             case "Pow" if given[1] == 0:
                 k = exponent(node)
                 if k is not None and k >= 0 and k == int(k):
+                    # deg f^k = k deg f; 0^0 is 1, as f^0 is for every f
                     return given[0] * k if k else 0
                 return f"power {k:g}" if k else "power"
         return f"non-polynomial function {name.lower()}"
@@ -278,6 +279,7 @@ class Analytic(Degrees):
             return False
         whole, subject = number(node.inputs[0]), bare(node.inputs[1])
         bound = self.between.get(subject, (0.0, math.inf))[1]
+        # 5 − t is positive if t ends at 5 or before
         return whole is not None and math.inf > whole >= bound
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
@@ -298,11 +300,13 @@ class Analytic(Degrees):
                 or power
             ):
                 return 1
+            # on one side of 0 the sign is a constant, |t| is ± t, and log Γ has no pole
             if name in ("Sign", "Abs", "GammaLn") and node.inputs[0] in self.positive:
                 return 0 if name == "Sign" else 1
             if name in COMPARISONS and self._guards_support(node):
                 return 0
         outcome = super().rule(node, given)
+        # a polynomial is analytic, of whatever degree it is
         return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
 
     def _has_one_branch(self, node: Apply) -> bool:
@@ -316,6 +320,7 @@ class Analytic(Degrees):
             return True
         if name == "Sub":  # 1 − t
             one, rest = v.owner.inputs
+            # log(1 − t) is finite on one interval of t alone, and analytic there
             if rest in self.positive and self.of(one) == 0:
                 return True
         return self._has_one_sign(v) or self._is_sum(v)

@@ -60,6 +60,7 @@ def factor(A, diagonal, W):
     D, M = W.shape
     floor = diagonal.copy()
     for j in range(D):
+        # rounding of a sum of D products is a share D ε of its largest terms, which A_jj bounds
         floor[j] = LOST_PIVOT * D * (A[j, j] + diagonal[j])
     for k in range(0, D, TILE_ROWS):
         # rows k … k + 3 of A and B, less what all rows above have of them
@@ -87,4 +88,5 @@ def subtract_gram(base, left, right, W):
 def solve_upper(W, v):
     """Solve in place: v ← U⁻¹v."""
     for j in range(v.size - 1, -1, -1):
+        # u_jj v_j = b_j − Σ_{k>j} u_jk v_k, from below
         v[j] = (v[j] - dot(v[j + 1 :], W[j, j + 1 :])) / W[j, j]

@@ -242,6 +242,7 @@ def workspace(terms: Terms, D: int) -> Work:
     diagonal[D:] = 1.0
     return Work(
         phi=np.empty(T),
+        # monomials have Q = 1, which no sweep changes
         Q=np.ones(T),
         rho=np.zeros(T),
         image=np.zeros((g, D)),

@@ -127,6 +127,7 @@ def step(terms, moves, m, state, work, rng):
             if r != 0.0:
                 first[k] += phi * work.first[t]
                 second[k] += phi * work.second[t]
+    # s = 0 is where the chain stands: the slice leaves the density along the orbit as it is
     s = log_scale.slice_from(a, q, e, S, r, first, second, low, high, rng)
     add_scaled(u, s, d)
     for k in range(e.size):

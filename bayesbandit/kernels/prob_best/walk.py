@@ -287,6 +287,7 @@ def walk(shapes, available, family, bottom, out):
     for k in range(K):
         out[k] = 0.0
         if available[k]:
+            # above all of these every F is 1 to rounding, and no density counts
             x = max(x, shapes[k, BEGIN])
             count = count + 1
     span = SPAN_OF_FEW if count <= FEW_ARMS else SPAN_OF_MANY
@@ -302,6 +303,8 @@ def walk(shapes, available, family, bottom, out):
             if inside[k]:
                 L = min(L, length(shapes[k], x, family, span))
                 if x < shapes[k, MODE]:
+                    # log-concave densities have f'/f ≤ f/F: below its mode F_k falls at least as
+                    # fast as f_k, and that of Student's t by ν/(ν + 1) of it in the tail
                     steep += slope(shapes[k], x, family)
             elif available[k]:
                 follows = max(follows, begin)
