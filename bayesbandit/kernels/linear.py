@@ -30,6 +30,7 @@ from bayesbandit.kernels.cross_validation import ALL_ROWS, cross_validated, put_
 from bayesbandit.kernels.cross_validation import scratch as fold_scratch
 from bayesbandit.kernels.reward_moments import add_moments, kurtosis
 from bayesbandit.kernels.root import MIN_PRECISION, coefficients, factor, rotate_in
+from bayesbandit.kernels.student import MIN_DF
 from bayesbandit.runtime.compiling import interpreted, njit
 
 # Sums may be kept, and rows fade or θ walk as time passes (`compiling.without`)
@@ -104,8 +105,10 @@ def set_noise(arm, settings, work):
     # σ² given all rows is InverseGamma(a + n/2, b + loss/2): Student-t with 2a + n degrees of
     # freedom and this scale, where loss = min over θ of Σ w (r − x'θ)² + λ|θ|²
     if rule == NIG:
-        head.df = 2.0 * setting.prior_shape + n
-        head.sigma2 = (2.0 * setting.prior_scale + head.loss) / head.df
+        df = 2.0 * setting.prior_shape + n
+        head.sigma2 = (2.0 * setting.prior_scale + head.loss) / df
+        # under a vague prior next to nothing may be left of n: draws would be ±∞, and ties
+        head.df = max(df, MIN_DF)
         return
     penalty = head.lam
     square = 0.0

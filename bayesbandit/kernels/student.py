@@ -11,6 +11,7 @@ from bayesbandit.runtime.compiling import njit
 
 NEGLIGIBLE_MASS = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
 NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11
+MIN_DF = 0.1  # such a tail begins at 1e96, and with .06 degrees of freedom at 1e160
 
 # No fastmath: a probability must have the same bits wherever it is computed.
 kernel = njit(cache=True, error_model="numpy")
@@ -49,11 +50,14 @@ def reach(df: float) -> float:
     """Return a z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
 
     For Student's t it is the smaller of two bounds, F(-z) <= f(0) ν^((ν-1)/2) z^-ν and F(-z) <=
-    Φ(-√((ν-½) log(1 + z²/ν))) (Wallace 1959, Ann. Math. Statist. 30, 1121-1130).
+    Φ(-√((ν-½) log(1 + z²/ν))) (Wallace 1959, Ann. Math. Statist. 30, 1121-1130), which is one for
+    ν > ½.
     """
     if df == np.inf:
         return NORMAL_REACH
     # both bounds, solved for z where they are NEGLIGIBLE_MASS
     # f(t) ≤ f(0) (t²/ν)^(−(ν+1)/2), and its integral from z on is f(0) ν^((ν−1)/2) z^(−ν)
     power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE_MASS)) ** (1.0 / df)
-    return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / max(df - 0.5, 0.25))))
+    if df <= 0.5:
+        return power
+    return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / (df - 0.5))))

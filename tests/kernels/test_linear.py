@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import solve_triangular
 
+import bayesbandit as bb
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import linear as kernel
@@ -155,3 +156,16 @@ def test_the_density_of_a_reward_keeps_its_digits_after_many_rows(df):
     work = np.empty(kernel.scratch(settings))
     found = scoring.log_density(arm_of(settings), np.zeros(1), 0.0, 1, work)
     np.testing.assert_allclose(found, stats.norm.logpdf(0.0) - 0.25 / df, atol=1e-13, rtol=0.0)
+
+
+def test_an_arm_of_which_next_to_nothing_is_left_is_chosen_as_often_as_it_says():
+    """Its degrees of freedom are 2a + n, and n fades: under a vague prior to any number above 0."""
+    vague = {"variance": "nig", "prior": (1e-3, 1e-3), "half_life": 1.0}
+    bandit = bb.LinTS(2, 1, intercept=False, seed=0, **vague)
+    bandit.update(np.ones((4, 1)), [0, 0, 1, 1], [0.5, 0.1, 0.9, 1.2])
+    for reward in np.linspace(1.0, 1.7, 8):
+        bandit.update(np.ones((1, 1)), [1], [reward])
+    n = 20_000
+    p = bandit.probabilities(np.ones((1, 1)))[0, 0]
+    chosen = np.mean(bandit.choose(np.ones((n, 1))).arm == 0)
+    assert abs(chosen - p) < 4.0 * np.sqrt(p * (1.0 - p) / n)

@@ -8,7 +8,7 @@ from scipy.special import ndtr, stdtr
 from scipy.stats import norm, t
 
 from bayesbandit.kernels.prob_best.located import best_from, best_probabilities, by_walk, place
-from bayesbandit.kernels.student import NEGLIGIBLE_MASS, normal_cdf, peak, reach
+from bayesbandit.kernels.student import MIN_DF, NEGLIGIBLE_MASS, normal_cdf, peak, reach
 from tests.cases import few, in_gate
 
 INF = np.inf
@@ -103,13 +103,27 @@ def test_normal_cdf():
     assert (normal_cdf(-INF), normal_cdf(INF)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("df", [0.5, 1, 1.5, 4, 20, 150, 199.9, 200.1, 1e3, 1e8, 1e300, INF])
+@pytest.mark.parametrize(
+    "df", [MIN_DF, 0.2, 0.5, 0.6, 1, 1.5, 4, 20, 150, 199.9, 200.1, 1e3, 1e8, 1e300, INF]
+)
 def test_peak_and_reach(df):
     assert peak(df) == pytest.approx(pdf(0.0, df), rel=1e-11)
     assert cdf(-reach(df), df) <= NEGLIGIBLE_MASS
     assert reach(df) <= 1.1 * -(
         norm.ppf(NEGLIGIBLE_MASS) if df > 1e9 else t.ppf(NEGLIGIBLE_MASS, df)
     )
+
+
+@pytest.mark.parametrize("df", [MIN_DF, 0.25, 0.6])
+def test_an_arm_whose_tails_hardly_fall_is_best_as_often_as_it_beats_the_others(df):
+    """P(T > max) = ∫ f_max(y) P(T > y) dy, of two normal arms beside a Student-t T."""
+    edges = np.arange(-15.0, 20.0, 0.5)
+    y = (edges[:, None] + 0.25 * (1.0 + X)).ravel()
+    one, other = norm(1.0, 2.0), norm(2.0, 0.5)
+    density = one.pdf(y) * other.cdf(y) + one.cdf(y) * other.pdf(y)
+    expected = np.sum(np.tile(0.25 * W, edges.size) * density * t.sf(y, df))
+    found = probabilities([0.0, 1.0, 2.0], [1.0, 2.0, 0.5], [df, INF, INF])
+    np.testing.assert_allclose(found[0], expected, rtol=0.0, atol=TOLERANCE)
 
 
 # --- known values

@@ -5,8 +5,8 @@ otherwise. Two or three normal arms have a closed form, others go by `walk.py`. 
 point mass; point masses that tie share evenly. A mean of −∞ with scale 0 is an arm that cannot be
 pulled: its probability is 0, and the other arms do not see it.
 
-Arrays are contiguous float64 of shape (K,): `mean`, `scale` ≥ 0, `df` ≥ 1. Whatever the ratios of
-the scales, the absolute error is below 1e-9. What is less likely than 1e-10 may be 0.
+Arrays are contiguous float64 of shape (K,): `mean`, `scale` ≥ 0, `df` ≥ MIN_DF. Whatever the ratios
+of the scales, the absolute error is below 1e-9. What is less likely than 1e-10 may be 0.
 """
 
 import math
