@@ -14,7 +14,9 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-MAX_STEPS = 60  # of width 1, by which a slice steps out to each side
+# Of width 1, by which a slice steps out to each side: all that u may be is 2 × 230 wide. An end
+# before that would depend on where the chain stands, and leave another density as it is.
+MAX_STEPS = 460
 MAX_SHRINKS = 600  # of a slice
 MIN_SCALE = 1e-300  # exp(e s) is kept above it
 SAME_SHAPE = 1e-12  # a/e within it of ±½ is ±½
