@@ -87,6 +87,7 @@ def advi(target: Target, run: Run) -> np.ndarray:
     if not np.isfinite(fitted.hist[-100:]).all():
         raise RuntimeError("advi: the evidence lower bound is not finite")
     noise = np.random.default_rng(sample).standard_normal((run.chains * run.draws, target.dim))
+    # z = m + s ε: the coordinates are independent under q
     z = fitted.mean.eval() + fitted.std.eval() * noise
     places = fitted.groups[0].ordering
     values = [target.model.rvs_to_values[v].name for v in target.model.free_RVs]

@@ -121,6 +121,7 @@ def check(
         # E (r − m) s(m) = 0 for any s, since E[r | m] = m: here s = 1, and the sign of m less its
         # median
         each = (gap * sign).mean(axis=1)
+        # rows of one draw depend on each other, draws do not: the se is that of their means
         se = float(each.std() / np.sqrt(len(each)))
         difference = float(each.mean())
         with np.errstate(all="ignore"):  # rewards without noise: 0 or beyond all limits

@@ -27,6 +27,7 @@ NAMES = {"AllocEmpty", "ARange", "CumOp"}  # and others, by name
 
 
 def _log1mexp(x: np.ndarray) -> np.ndarray:
+    # log(1 − e^x): next to 0 the difference 1 − e^x cancels, and far below 0 the logarithm does
     return np.where(x < np.log(0.5), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
 
 

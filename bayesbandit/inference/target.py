@@ -70,6 +70,7 @@ class Normal:
     @property
     def covariance(self) -> np.ndarray:
         """The inverse of the precision (D, D)."""
+        # Λ = LL', so that Λ⁻¹ = (L⁻¹)'L⁻¹
         root = solve_triangular(self.cholesky, np.eye(len(self.mean)), lower=True)
         return np.asarray(root.T @ root)
 
@@ -91,6 +92,7 @@ class Normal:
         return self._of(solve_triangular(root, noise, lower=True))
 
     def _of(self, noise: np.ndarray) -> np.ndarray:
+        # L'⁻¹ε has the covariance L'⁻¹L⁻¹ = Λ⁻¹
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
 
@@ -257,6 +259,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
     def down(z: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = density(z)
         value = -float(value)
+        # where the density is 0 or overflows a line search must turn back: there the loss is ∞
         return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
 
     z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)

@@ -41,6 +41,7 @@ RULED_OUT = {kind: tuple(name for name in RULES if name != rule) for kind, rule 
 def scores_among_old(row, first, kind, param, out):
     """Fill out (m,) with the probabilities, by a rule of scores, of the arms from the first on,
     among the old arms alone."""
+    # greedy is UCB with α = 0, and UCB never explores
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
     best = -np.inf
@@ -182,6 +183,7 @@ def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
         part = rows[mine]
         which = np.arange(len(part))
         if kind in DRAWN:  # context-free: rows are often equal in all but the context
+            # what probabilities are computed of stands between the context and the propensity
             moments_and_rule = part[:, D : PROPENSITY - TAIL]
             _, at, which = np.unique(
                 moments_and_rule, axis=0, return_index=True, return_inverse=True

@@ -44,6 +44,7 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
         k = arm[i]
         if is_moving(settings):
             advance(arms, tick[i], settings)
+        # before the row is learned: Σ of these is the log evidence, by the chain rule
         out[i] = log_density(arms[k], z[i], reward[i], z[i].size, work)
         learn(arms, settings, tick[i], z[i], k, reward[i], weight[i], work)
 
@@ -98,6 +99,7 @@ def switch(log_weight, score):
     if best == -np.inf:
         return
     for m in range(M):
+        # π_m ← π_m f_m(r) up to a factor
         log_weight[m] += score[m] - best  # a weight beside a score of 1e16 would lose its digits
         largest = max(largest, log_weight[m])
     for m in range(M):

@@ -66,6 +66,7 @@ def draw(mean, scale, df, stream):
         if R2 > 0.0:
             # e^(−R²/2) is uniform, and z₁/R the cosine of a uniform angle, independent of it
             z *= np.sqrt(df * np.expm1(R2 / df) / R2)
+    # 0 · ∞ would be NaN
     return mean + scale * z if scale > 0.0 else mean
 
 
@@ -157,6 +158,7 @@ def select_arm(row, kind, param, floor, stream):
             score, state = log_odds(row.last[k], row.scale[k], state)
         else:
             score, state = log_rate(row.last[k], row.scale[k], state)
+        # one arm must be chosen, even where all scores are −∞
         if score > best_score or best < 0:
             best = k
             best_score = score

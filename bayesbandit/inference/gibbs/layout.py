@@ -89,6 +89,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     rows = grouped(dense)
     powers = vstack([rows.powers, sparse.powers, pure.powers], format="csr")
     by_element = powers.tocsc()
+    # terms with one exponent e of an element are one exponential e^{es} in its log density
     exponents, slot = np.unique(by_element.data, return_inverse=True)
     with np.errstate(divide="ignore"):
         low, high = np.log(low), np.log(high)

@@ -63,6 +63,7 @@ def moves(layout: Layout, owner: Array) -> Moves:
         kind[first + own] = -1
         speeds.append(speed)
         stretches.append(rate)
+        # δ ← δ + (e^{rs} − 1) w stretches J directions by e^{rs}: its Jacobian is e^{rsJ}
         jacobians.append(rate * len(own))
         kinds.append(kind)
         exponents.append(distinct)
@@ -110,6 +111,7 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
             of = (mine[term] != 0.0) & (owner[element] == v)
             if len(np.unique(element[of])) == np.count_nonzero(of) == shared[i, v]:
                 speed = alone.copy()
+                # e_i + e_w speed_w = 0 solved for the speed of w's element in the term
                 speed[element[of]] = -mine[term[of]] / exponent[of]
                 yield speed
 

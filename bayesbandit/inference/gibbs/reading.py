@@ -159,6 +159,7 @@ def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
     places = np.array([int(variables.places[k]) for k in noise.powers], np.int64)
     exponents = np.array(list(noise.powers.values()))
     linear = np.zeros(variables.positives)
+    # each of n rows has −½ log σ², and log σ² = log κ + Σ e u
     linear[places] = -0.5 * n * exponents
     ends = len(places) * np.arange(n + 1)
     powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))

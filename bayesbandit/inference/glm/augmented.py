@@ -60,6 +60,7 @@ def mixture(
     if family.kind == NEGATIVE_BINOMIAL:
         kappa = 0.5 * weight * (reward - number)
         return weight * (reward + number), kappa, b - math.log(number)
+    # a likelihood to the power w has w a and w b in the place of a and b
     return weight * number, weight * (reward - 0.5 * number), b
 
 

@@ -61,6 +61,7 @@ class Cut:
 
     def means(self, eta: np.ndarray) -> np.ndarray:
         """Return the mean rewards at η (n,)."""
+        # the graph is cut at the core: core = (η − shift)/slope
         [mean] = self.mean((eta - self.shift) / self.slope)
         return np.broadcast_to(mean, eta.shape)
 
@@ -207,6 +208,7 @@ class Link:
 def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
     """Return the family that has such mean rewards, and the cut in its own η: up to a sign and a
     constant, that of the model."""
+    # a model may say 1 − p, or Φ(−η): its node is then −η
     for sign in (1.0, -1.0):
         mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
         # the mean at η = 0 tells the shift, and where it ends up tells how many trials there are

@@ -287,6 +287,7 @@ class Analytic(Degrees):
             return given[0]
         name = elementwise_name(node.outputs[0]) or operation(node)[1]
         if max(given) < math.inf:
+            # t^k of a whole k is analytic but at a pole, as a quotient is; t^½ branches at 0
             power = name == "Pow" and given[1] == 0
             whole = power and (number(node.inputs[1]) or 0.5) % 1 == 0
             if (name in ANALYTIC_ON_ONE_SIDE or (power and not whole)) and not self._has_one_branch(
@@ -323,6 +324,7 @@ class Analytic(Degrees):
             # log(1 − t) is finite on one interval of t alone, and analytic there
             if rest in self.positive and self.of(one) == 0:
                 return True
+        # a sum of seeds is positive on a half-space, which is connected: one branch
         return self._has_one_sign(v) or self._is_sum(v)
 
     def _has_one_sign(self, v: Variable) -> bool:

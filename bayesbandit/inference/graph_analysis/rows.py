@@ -205,6 +205,7 @@ class RowWalk(Walk[Reach]):
         return None if reach.kind == ALONG else self.mixed(variable) or "a sum over rows"
 
     def visit(self, node: Apply, given: Given) -> Given:
+        # what no row enters is the same whatever the rows are
         if all(reach.kind == CONSTANT for reach in given):
             return [NONE] * len(node.outputs)
         return [self.rule(node, given) or _blamed(node, given)] * len(node.outputs)
@@ -232,6 +233,7 @@ class RowWalk(Walk[Reach]):
                 return _product(node, given)
             case "cumulation":
                 [reach] = given
+                # sums along another axis than the rows are of each row alone
                 along = op.axis is not None and reach.kind == ALONG and op.axis != reach.axis
                 return reach if along else None
         first, *others = given
@@ -245,6 +247,7 @@ class RowWalk(Walk[Reach]):
             case "Reshape":
                 return _reshaped(node, given)
             case "Join":
+                # side by side along another axis, row i stands beside row i
                 apart = first.kind == ALONG and op.axis != first.axis
                 return first if apart and all(r == first for r in others) else None
             case "Split":
@@ -264,6 +267,7 @@ class RowWalk(Walk[Reach]):
 def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
     """Interpret an operation on the last axes that is the same along the axes before."""
     batch = op.batch_ndim(node)
+    # the rows are among the axes along which the operation repeats: once for each row
     if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
         return _aligned(node.inputs, given)
     plain = operation(node)[1] in MATRIX_PRODUCTS and not batch
@@ -331,6 +335,7 @@ def _product(node: Apply, given: Given) -> Reach | None:
     # Σ_i a_i b_i, over the axis of the rows: a sum; over another axis both would have to be apart
     if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
         return TOTAL
+    # A Σ_i f_i = Σ_i A f_i
     return TOTAL if {a.kind, b.kind} == {SUM, CONSTANT} else None
 
 

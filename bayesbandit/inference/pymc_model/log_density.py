@@ -79,6 +79,7 @@ class LogDensity:
         NaN."""
         # the prior does not depend on rows: one is enough for the graph's inputs
         few = rows if self.refused else {role: v[:1] for role, v in rows.items()}
+        # log p(θ, r) = log p(r | θ) + log p(θ)
         return self(draws, rows) + self._sum(self._rest, draws, few)
 
     def of_terms(self, draws: Draws, rows: Rows) -> dict[str, np.ndarray]:

@@ -67,6 +67,7 @@ def factor(A, diagonal, W):
         for i in range(k - k % TILE_LANES, M, TILE_LANES):
             subtract_tile(W, A, W, W, k, i, 0, k)
         for r in range(k, k + TILE_ROWS):
+            # 1 where rows are padding, 0 in A: there U has the rows of I
             W[r, r] += diagonal[r]
         finish_rows(W, k, floor)
 

@@ -54,6 +54,7 @@ def seeded(z):
 def uniform(state):
     """Return a uniform number within (0, 1), and the next state."""
     state = state + SPLITMIX_STEP
+    # the middles of 2^53 equal intervals: never 0, whose logarithm is taken
     return (np.float64(mixed(state) >> SPARE) + 0.5) * UNIT_OF_53_BITS, state
 
 
@@ -101,6 +102,7 @@ def log_odds(a, b, state):
     # v = G_a/(G_a + G_b), so v/(1 − v) = G_a/G_b
     success, state = log_gamma(a, state)
     failure, state = log_gamma(b, state)
+    # logarithms of G/d: their difference keeps its digits where a and b are 1e12
     return math.log(centre(a) / centre(b)) + success - failure, state
 
 

@@ -147,6 +147,7 @@ def draw_delta(terms, state, work, rng):
 def add_product(G, v, out):
     """Add Gv to out (D,), for a symmetric G."""
     for i in range(v.size):
+        # the direction of a move is 0 but where it stretches
         if v[i] != 0.0:
             add_scaled(out, v[i], G[i])
 

@@ -110,6 +110,7 @@ def step(terms, moves, m, state, work, rng):
             one = (max(terms.low[i], -MAX_ABS_LOG_SCALE) - u[i]) / d[i]
             other = (min(terms.high[i], MAX_ABS_LOG_SCALE) - u[i]) / d[i]
             low, high = max(low, min(one, other)), min(high, max(one, other))
+    # at a wall no step is tried
     if not low < 0.0 < high:
         return
     S, first, second = np.zeros((3, e.size))

@@ -13,6 +13,7 @@ from bayesbandit.kernels.root import mean_and_variance
 from bayesbandit.runtime.compiling import njit
 
 MIN_CURVATURE = 1e-100  # the least curvature of a row
+MAX_HALVINGS = 2000  # of the interval or of the excess: float64 has some 1,000 of either
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -29,7 +30,7 @@ def settled(eta, variance, kind, number, r, w):
     """Return the mode of N(η' | eta, variance) p(r | η')^w.
 
     Newton's method finds (eta − η')/variance + w ℓ'(η') = 0 between two points where this has
-    different signs. Where a step does not halve the interval, its middle is next.
+    different signs. Where the last step did not halve this, the middle of the two points is next.
     """
     slope, _ = slope_and_curvature(kind, number, eta, r)
     # no prior variance, or no slope there: the prior's mean is the mode
@@ -43,7 +44,7 @@ def settled(eta, variance, kind, number, r, w):
         low, high = high, low
     x = eta
     before = np.inf
-    for _ in range(2000):
+    for _ in range(MAX_HALVINGS):
         slope, curvature = slope_and_curvature(kind, number, x, r)
         # times the variance; it falls in x, so that its sign tells on which side the root is
         excess = eta - x + variance * w * slope
@@ -80,6 +81,7 @@ def observe(
         total[g, 0] += w
         total[g, 1] += 1.0
         if normalize:
+            # weights over their average so far: total weight over total rows
             w *= total[g, 1] / total[g, 0]
         # what all rows before say of this row's η
         # σ² is 1: the variance of z'φ is z'B⁻¹z

@@ -101,6 +101,7 @@ def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
     K = mean.size
     floor = -np.inf
     for k in range(K):
+        # some arm is above this with all but NEGLIGIBLE_MASS: the best arm is not below it
         floor = max(floor, mean[k] - extent[k])
     origin = 0
     narrowest = np.inf

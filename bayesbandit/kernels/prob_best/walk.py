@@ -250,6 +250,7 @@ def panel(x, L, shapes, inside, end, family, work, out):
             densities(shapes[k], x, L, family, f)
             for i in range(N_NODES):
                 F[i] = end[k]
+                # ∫ f over the panel by Gauss's rule, exact for polynomials of degree 2n − 1
                 total += WEIGHTS[i] * f[i]
             for j in range(N_NODES):
                 for i in range(N_NODES):
