@@ -35,6 +35,7 @@ def put_system(arm, settings, without, lam, out):
             add_scaled(row[i:D], -1.0, fold[2 + D + i * D + i :])
         out.t[i] /= w_bar
         for j in range(D):
+            # B is symmetric: the upper triangle is enough
             row[j] = row[j] / w_bar if j >= i else 0.0
         if i < penalised:
             row[i] += lam

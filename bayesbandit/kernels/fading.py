@@ -75,6 +75,7 @@ def fade(numbers, share, settings, work):
         shrink(sums.b, share)
         shrink(sums.G, share)
         for f in range(folds):
+            # the number of a fold's rows stays: it tells whether there are any
             shrink(sums.folds[f, 1:], share)
         factorise(arm, settings)
     else:

@@ -73,6 +73,7 @@ def draw(mean, scale, df, stream):
 @njit(cache=True)
 def ucb_score(row, k, alpha):
     """Return the mean of an arm and α of its standard deviations."""
+    # 0 · ∞ is NaN, and 0 · 1e100 the mean alone
     return row.mean[k] + alpha * min(spread_of(row.scale[k], row.last[k]), INFINITE_SD)
 
 

@@ -75,6 +75,7 @@ def add(arm, reward, weight, settings):
     head = head_of(arm)
     head.n += 1.0
     head.hits += weight * reward
+    # a likelihood v^{wr} (1 − v)^{w(1 − r)}, or v^{wr} e^{−wv}
     head.rest += weight if int(named(settings).family) == GAMMA else weight * (1.0 - reward)
 
 

@@ -89,6 +89,7 @@ def observe(
         x = settled(mean + offset[i], variance, kind, number, reward[i], w)
         # with its slope and curvature at the mode, the row is a normal observation of η
         y, v = pseudo(x, kind, number, reward[i], w)
+        # η = z'φ + offset, so that y − offset observes z'φ
         linear.update(arm, z[i], y - offset[i], v, settings, work)
         if total[g, 1] >= due[g]:
             return i + 1

@@ -83,6 +83,7 @@ def inverse_gaussian_below(z, rng):
 @kernel
 def draw_one(c, rng):
     """Return a draw ω ~ PG(1, c), exact (Devroye's method)."""
+    # PG(1, c) is a quarter of Devroye's J*(1, z) with z = |c|/2: it is even in c
     z = 0.5 * abs(c)
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
     beyond = right_of_cut(z)
@@ -151,5 +152,6 @@ def draw(b, c, rng):
         return draw_by_gammas(b, c, rng)
     total = 0.0
     for _ in range(int(whole)):
+        # of whole b, PG(b, c) is a sum of b draws of PG(1, c)
         total += draw_one(c, rng)
     return total

@@ -128,6 +128,7 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
         z = rng.standard_normal()
         # less the log density of the proposal: log |U| − z'z/2
         ratio -= math.log(W[j, j]) - 0.5 * z * z
+        # δ' = U⁻¹(U'⁻¹η + z), by the approximation at δ
         delta[j] = W[j, P] + z
     solve_upper(W, delta)
     ratio += log_posterior(rewards, terms, state, work, eta)

@@ -33,6 +33,7 @@ def duel(a: int, b: int, mean: Vector, scale: Vector) -> float:
     tie."""
     gap = mean[a] - mean[b]
     spread = math.hypot(scale[a], scale[b])
+    # without spread Φ(±∞), and ½ of equal means
     return normal_cdf(gap / spread) if spread > 0.0 else 0.5 + 0.5 * np.sign(gap)
 
 
