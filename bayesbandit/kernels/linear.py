@@ -125,6 +125,7 @@ def set_noise(arm, settings, work):
         # weights stand in the loss over their divisor, and so they do in what it is divided by
         head.scaled_sum_w = head.sum_w / head.w_bar
         head.prior_w = setting.noise_parameter * (head.sum_w / (head.w_bar * n))
+    # Appendix A's identity holds for RSS/n; RSS is the pseudocode's, which n does not divide
     head.sigma2 = max(rss if rule == RSS else rss / n, setting.min_variance)
 
 

@@ -84,6 +84,7 @@ def spread_of(scale, df):
     """Return the standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's
     df is < 0."""
     df = abs(df)
+    # Var t = ν/(ν − 2), which is infinite for ν ≤ 2
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
     return scale / np.sqrt(1.0 - 2.0 / df)

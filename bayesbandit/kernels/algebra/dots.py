@@ -49,6 +49,7 @@ def dots(typingctx, U, v, row, stride, start, stop):
 
 def total_of(builder, at):
     """Return the sum of a vector: its halves, added until one number is left."""
+    # 8 running sums become 4, 2 and 1: the same order, and so the same bits, on all processors
     total = builder.load(at)
     size = TILE_LANES
     while size > 1:

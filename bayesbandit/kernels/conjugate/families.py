@@ -32,6 +32,7 @@ def beta_moments(a, b):
 @njit(cache=True)
 def gamma_moments(a, b):
     """Return the mean and the standard deviation of a Gamma(a, b), b a rate."""
+    # mean a/b, variance a/b²
     return a / b, np.sqrt(a) / b
 
 

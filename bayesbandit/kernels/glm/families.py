@@ -131,6 +131,8 @@ def wide(kind, m, s, steps):
         # p' is p (1 − p) of the logistic function, and φ of Φ
         p = success(kind, t)
         density = p * (1.0 - p) if kind == BINOMIAL else math.exp(-0.5 * t * t) / ROOT_2_PI
+        # the sum errs by e^(−2πc/h) times the integrand's size within ± ic, where c < π for the
+        # logistic p', and P(η > t) is e^(c²/2s²) times as large: so s ≥ 1
         above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * density
         first += above
         second += 2.0 * p * above
