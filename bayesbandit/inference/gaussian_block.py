@@ -321,6 +321,7 @@ class GaussianBlock:
         return self.data(x, arm=arm)
 
     def _linear_map(self, data: Data) -> tuple[Array, Array]:
+        # slopes are rows of A', by coordinate of θ
         A, b = affine(lambda Z: self._mean_reward(Z, data), self.dim)
         return np.ascontiguousarray(A.T), b
 

@@ -264,6 +264,7 @@ class ConjugateEngine:
         rng = np.random.default_rng(0)
         x = np.exp(rng.normal(size=(len(reward), self.density.n_features)))
         weighted = self.density.inputs.get("weight") in set(ancestors(self._likelihood))
+        # weights other than 1: at 1 a weight, its square and no weight are the same
         return self._rows(reward, x, rng.uniform(0.5, 2.0, len(reward)) if weighted else None)
 
     @property
@@ -284,7 +285,9 @@ class ConjugateEngine:
         each = [{k: v[[i]] for k, v in data.items()} for i in range(len(tested))]
         # one row at a time: what each reward adds by itself
         constant, *added = np.array([self._sum(one, on_data=True) for one in each]).T
+        # a reward of likelihood 0 has log p = −∞ at every v, and so c = −∞
         possible = np.isfinite(constant)
+        # of densities on the reals ½ is possible, of counts it is not
         support = RewardSupport(binary, whole or binary or not possible[tested == 0.5].any())
         # a reward adds w r to α, and w (1 − r) or w to β
         wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]

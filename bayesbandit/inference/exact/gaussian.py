@@ -77,6 +77,7 @@ class ExactGaussian(GaussianBlock):
     def prior(self) -> Natural:
         """Natural parameters of the prior."""
         natural = self.natural(None, self.scale_at(1.0))
+        # c, h and β are what is left at θ = 0
         return Natural(*natural, *self.scalars(np.zeros(self.dim), None))
 
     def of_rows(self, data: Data) -> tuple[Array, Array]:

@@ -106,6 +106,7 @@ def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
     precisions = np.array([*TESTED_SCALES, 1.0]) ** engine.exponent
     for part in (None, data):
         power, rate, constant = engine.scalars(zero, part)
+        # three numbers are read at three q, and must give the values at these four
         closed = constant + power * np.log(precisions) - rate * precisions
         values = np.array([engine.log_density(zero, q, part) for q in precisions])
         if not close(closed, values):

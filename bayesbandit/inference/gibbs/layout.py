@@ -75,6 +75,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     # forms are of θ and of the mean rewards m = Aθ + b: a'θ + c'm − o = (a + A'c)'θ − (o − c'b)
     means = forms[:, A.shape[1] :]
     forms = forms[:, : A.shape[1]]
+    # coordinates of a form of θ alone
     size = np.diff(forms.indptr)
     many = (np.diff(means.indptr) > 0) | (size > SPARSE_SIZE)
     wide = forms[many].toarray() + means[many] @ A
@@ -221,6 +222,7 @@ def unbounded_scale(
         for p in np.flatnonzero(free & (end * terms.linear > 0.0) & (rates.sum(axis=0) > 0.0)):
             rate = rates[:, [p]].toarray()[:, 0]
             grows = rate > 0.0
+            # r is the rank of all their forms if they grow alike
             if np.ptp(rate[grows]) > 0.0:
                 continue
             forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]

@@ -60,6 +60,7 @@ def moves(layout: Layout, owner: Array) -> Moves:
         rate, own, spread = stretch or none
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)
+        # φQ of a square that is stretched with its scale does not change: it is in no sum
         kind[first + own] = -1
         speeds.append(speed)
         stretches.append(rate)

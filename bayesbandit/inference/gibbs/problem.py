@@ -85,6 +85,7 @@ class Problem:
         work = kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)
+        # the kernel fills the upper triangle, and the shift behind the padding
         upper = np.triu(work.A[:D, :D])
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
 
@@ -118,7 +119,8 @@ class Problem:
         sweep = sweep or partial(orbits.sweep, layout.terms)
         wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
-            self._improper(wrong)
+            reason = f"{self._label(wrong)}: improper given the other variables"
+            raise improper(self.reading.engine, reason)
         if not np.isfinite(held.delta).all():
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
         if self._loses_digits(held.delta + layout.centre, held.u):
@@ -136,10 +138,6 @@ class Problem:
                 out[k] = positive[:, at : at + where.size].reshape(draws, *where.shape)
                 at += where.size
         return out, self.named(held.delta + layout.centre, held.u)
-
-    def _improper(self, wrong: int) -> None:
-        reason = f"{self._label(wrong)}: improper given the other variables"
-        raise improper(self.reading.engine, reason)
 
     def _loses_digits(self, theta: np.ndarray, u: np.ndarray) -> bool:
         """Return whether rows have noise below the rounding of their means, or noise half-way to

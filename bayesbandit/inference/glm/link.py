@@ -126,6 +126,7 @@ class Link:
             Compiled([value, *self.density.inputs.values()], [total(likely)]),
         )
         self.family, self.cut = recognised(Cut(self.density, *compiled, high - low, low), engine)
+        # the family's η is sign · node + added
         sign = self.cut.slope / (high - low)
         added = self.cut.shift - sign * low
         self.eta = node if (sign, added) == (1.0, 0.0) else pt.add(pt.mul(node, sign), added)
@@ -213,6 +214,7 @@ def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
         mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
         # the mean at η = 0 tells the shift, and where it ends up tells how many trials there are
         level, most = mirrored.means(np.array([0.0, LARGE_ETA])).tolist()
+        # at η = 30 a chance is 1, and the mean reward the number of trials
         trials = float(np.round(np.clip(most, 1.0, None)))
         for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
             # g(mean at 0) is what η has been moved by

@@ -142,6 +142,7 @@ def mode(
             size = float(gradient @ step)
             # a strictly concave function rises along some part of each Newton step
             tries = (phi + 0.5**k * step for k in range(MAX_HALVINGS))
+            # at the mode a step changes the log density by less than its rounding, up or down
             least = height - RELATIVE_ROUNDING * abs(height)
             better = next((phi for phi in tries if log_density(phi) >= least), None)
             if better is None or not size < np.inf:
