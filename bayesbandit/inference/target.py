@@ -262,8 +262,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         # where the density is 0 or overflows a line search must turn back: there the loss is ∞
         return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
 
-    # L-BFGS comes near from anywhere; Newton's steps by differences of gradients find the last
-    # digits
+    # L-BFGS comes near from anywhere, and Newton's steps find the last digits
     z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
     for _ in range(MAX_NEWTON_STEPS):
         try:
