@@ -58,7 +58,7 @@ def fade(numbers, share, settings, work):
     D, folds = int(setting.columns), int(setting.folds)
     arm = arm_of(numbers, D)
     head = arm.head
-    # of so few rows nothing but rounding is left: the arm is the prior itself, as when it was new
+    # 1e-9 of a row says nothing beside a prior: the arm is as it was before its first reward
     if not head.n_left * share >= MIN_ROWS_LEFT:
         tick = head.clock
         initialise(numbers, settings)
