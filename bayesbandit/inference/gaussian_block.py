@@ -94,6 +94,7 @@ class GaussianBlock:
     def moments(self, mean: Array, covariance: Array) -> dict[str, tuple[Array, Array]]:
         """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
         centres = self.split(mean)
+        # a part of what is jointly normal is normal, with its part of the covariance
         return {k: (centres[k], covariance[s, s]) for k, s in self.slices.items()}
 
     # ---- what is proved --------------------------------------------------------------------------

@@ -73,6 +73,7 @@ def exponent(block: ExactGaussian, data: Data, name: str) -> float:
     ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
         raise not_conjugate(f"{rewards}: {unscaled}")
+    # declared powers have few digits: what is rounded off is the rounding of Λ
     k = round(math.log2(ratio), 6)
     if k == 0.0:
         raise not_conjugate(
@@ -103,6 +104,7 @@ def trial(block: ExactGaussian) -> Data:
 def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
     """Run the identity test: at θ = 0, prior and likelihood are c + h log q − βq."""
     zero = np.zeros(engine.dim)
+    # q = s^k at each of these scales
     precisions = np.array([*TESTED_SCALES, 1.0]) ** engine.exponent
     for part in (None, data):
         power, rate, constant = engine.scalars(zero, part)

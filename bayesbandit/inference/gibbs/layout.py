@@ -180,6 +180,7 @@ def grouped(dense: Squares[Array]) -> Rows:
 def keys(powers: csr_array) -> Array:
     """Return a number (N,) for each product, the same for equal powers: their products with random
     numbers."""
+    # different rows of powers have one product with random numbers with probability 0
     return np.asarray(powers @ np.random.default_rng(0).normal(size=powers.shape[1]))
 
 

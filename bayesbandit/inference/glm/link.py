@@ -83,6 +83,7 @@ class Cut:
         """
         nearer, farther = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
         alpha = float(f"{nearer - farther:.13g}")  # as it was declared
+        # a Poisson reward's log p(0) = −e^η has a slope of −1e26 there
         return Family(NEGATIVE_BINOMIAL, alpha) if 0 < alpha < LARGEST_ALPHA else Family(POISSON)
 
 

@@ -90,6 +90,7 @@ class Linearized(Known):
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
+        # η = a'θ + b is normal under the approximation, and the mean reward a function of η alone
         return self.glm.family.moments(*self.theta.moments(self._working(plan), x, rng))
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
