@@ -50,8 +50,6 @@ def test_drawn_declarations_are_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case) if v.bad], f"\n{case}"
 
 
-# ---- the hunt itself: a judge that condemns nothing proves nothing -------------------------------
-
 OBSERVED = 'pm.Normal("r", mu, pt.sqrt(s2 / weight), observed=reward)'
 VARIANCE = {"s2": 'P("InverseGamma", alpha=2, beta=2)'}
 ROWS = """

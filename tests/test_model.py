@@ -43,9 +43,6 @@ def rows(rng, n=5, d=3):
     return rng.normal(size=(n, d)), rng.normal(size=n)
 
 
-# ---- what it is ---------------------------------------------------------------------------------
-
-
 def test_prints_its_name_and_priors():
     assert repr(robust) == (
         'RewardModel(\'robust\', theta=Prior("Normal", mu=0, sigma=1, dims="feature"), '
@@ -79,9 +76,6 @@ def test_priors_are_its_own(rng):
     assert vars(model.priors["theta"]) == before
 
 
-# ---- declaring and its errors -------------------------------------------------------------------
-
-
 def test_a_declaration_and_its_priors_agree():
     def wrong(x, reward, theta):
         return x @ theta
@@ -98,9 +92,6 @@ def test_a_declaration_and_its_priors_agree():
         bb.reward_model(theta=NORMAL)(lambda x, reward, *theta: x)
     with pytest.raises(TypeError, match="declared by a function; got 3"):
         bb.reward_model(theta=NORMAL)(3)
-
-
-# ---- build --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -240,9 +231,6 @@ def test_what_a_declaration_does_is_checked(rng):
     with pytest.raises(ZeroDivisionError) as error:
         declared(lambda x, theta: 1 / 0).build(*rows(rng))
     assert error.value.__notes__ == ["in the declaration of the reward model 'mine'"]
-
-
-# ---- between processes --------------------------------------------------------------------------
 
 
 def test_a_model_of_a_file_goes_through_pickle():

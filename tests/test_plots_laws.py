@@ -114,8 +114,6 @@ def test_what_is_no_such_table_is_a_sentence(name):
             draw.func(other, *draw.args[1:], **draw.keywords)
 
 
-# ---- tables that nobody would draw ---------------------------------------------------------------
-
 OF_TABLES = [plots.regret_curves, propensities, plots.paired_differences]
 LONG = "a name of sixty signs, which is long enough to need two lines {}"
 SCALES = 1e-9, 1.0, 1e9

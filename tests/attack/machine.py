@@ -64,8 +64,6 @@ class Machine(RuleBasedStateMachine):
             rows = zip(np.atleast_2d(x).tolist(), arms, rewards, p, strict=True)
             naive.learn([Round(*row) for row in rows])
 
-    # ---- what a bandit does ----------------------------------------------------------------------
-
     @rule(n=st.integers(0, 4), some=st.booleans())
     def choose(self, n, some):
         """For one context (n = 0) or n, among all arms or some: by the naive model's moments."""
@@ -191,8 +189,6 @@ class Machine(RuleBasedStateMachine):
         assert whole(other) == whole(self.bandit) == before
         self.bandit = other
 
-    # ---- what goes wrong -------------------------------------------------------------------------
-
     @rule(call=st.sampled_from(
         ["choose", "one", "observe", "update", "play", "add", "remove", "copy", "save", "reseed"]
     ), at=st.integers(1, LINES))  # fmt: skip
@@ -242,8 +238,6 @@ class Machine(RuleBasedStateMachine):
             assert whole(self.bandit) == before
         else:
             raise AssertionError("bad input was let in")
-
-    # ---- what stays true -------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_lost(self):

@@ -50,8 +50,6 @@ class Naive:
         self.past = []  # [periods, arms, posteriors, chances by context] of each snapshot
         self.fit, self.known = None, {}
 
-    # ---- what is known ---------------------------------------------------------------------------
-
     def of(self, arm):
         return [r for r in self.rounds if r.arm == arm and not r.gone]
 
@@ -119,8 +117,6 @@ class Naive:
         out[old] = p * old.sum() / count
         return out
 
-    # ---- rounds ----------------------------------------------------------------------------------
-
     def learn(self, rounds):
         """Of one call: weighed by what is known before it, and all of them then known."""
         if self.balance == "decision":
@@ -183,8 +179,6 @@ class Naive:
             self.due[arm] = (
                 n + share if type(share) is int else max(n + 1, math.ceil(n + n * share))
             )
-
-    # ---- arms ------------------------------------------------------------------------------------
 
     def add(self, arm):
         self.arms.append(arm)

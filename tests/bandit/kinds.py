@@ -336,9 +336,6 @@ def given_again(bandit: bb.Bandit) -> dict[str, Any]:
     return model | ({"policy": bandit.policy} if policy else {})
 
 
-# ---- declared models -----------------------------------------------------------------------------
-
-
 def bandit_of(kind, balance=None, arms=ARMS, **settings):
     belief, model, own = DECLARATIONS[kind]
     policy = bb.Thompson(0.7)

@@ -12,8 +12,6 @@ from tests.cases import few
 from tests.inference import linear
 from tests.players import world
 
-# ---- decisions -----------------------------------------------------------------------------------
-
 
 @pytest.mark.slow
 def test_arms_with_an_improper_posterior_are_new():
@@ -33,9 +31,6 @@ def test_arms_with_an_improper_posterior_are_new():
                 bandit.posterior(1)
         bandit.update(x[t], t % 2, reward[t, t % 2])
     assert bandit.posterior(1).mean(probe()).shape == (4,)
-
-
-# ---- rewards and weights -------------------------------------------------------------------------
 
 
 @few("[decision-affine]")

@@ -79,9 +79,6 @@ def alike(one, other, tolerance=1e-8):
     np.testing.assert_array_equal(one.belief.n, other.belief.n)
 
 
-# ---- a batch is its rows -------------------------------------------------------------------------
-
-
 @of_kinds(WITHOUT_A_CLOCK)
 def test_a_batch_is_as_many_single_choices(name):
     """Each row has a draw of its own, from one stream; no more rows than a belief has draws."""
@@ -134,9 +131,6 @@ def test_a_log_is_learned_in_one_call_or_in_many(name):
         np.testing.assert_array_equal(one, other)
 
 
-# ---- saved, copied, pickled ----------------------------------------------------------------------
-
-
 @few("LinTS", "BLTS pooled", "[by Gibbs]", "[shared]", "[tables]")
 @of_kinds()
 def test_copies_and_files_go_on_as_if_they_had_not_been(name, tmp_path):
@@ -167,9 +161,6 @@ def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
         np.testing.assert_array_equal(one.mean, mean)
         index = [decision.arms.index(arm) for arm in one.arm.tolist()]
         np.testing.assert_allclose(one.propensity, p[np.arange(5), index], rtol=1e-12)
-
-
-# ---- arms come and go ----------------------------------------------------------------------------
 
 
 @few("LinTS", "[joint]", "[forest]")
@@ -217,9 +208,6 @@ def test_an_arm_without_a_reward_leaves_no_trace(name):
             *(b.play(x, reward[:, :2]) for b in (with_it, without)), strict=True
         ):
             np.testing.assert_array_equal(found, right)
-
-
-# ---- what fails changes nothing ------------------------------------------------------------------
 
 
 @few("LinTS", "BLUCB", "[by Gibbs]", "[shared]")
@@ -303,9 +291,6 @@ def test_interrupted_at_any_line_it_is_all_or_nothing(name, call):
     assert stops > 20
 
 
-# ---- a run is its rounds -------------------------------------------------------------------------
-
-
 @few("LinTS", "BLTS pooled", "[shared]", "[fading]")
 @of_kinds()
 def test_a_run_is_its_rounds_to_the_last_bit(name):
@@ -339,9 +324,6 @@ def test_a_run_goes_on_over_blocks_of_random_numbers(name):
              parts.play(x[last], reward[last])]  # fmt: skip
     np.testing.assert_array_equal(chosen, np.concatenate([arms for arms, _ in found]))
     np.testing.assert_array_equal(p, np.concatenate([q for _, q in found]))
-
-
-# ---- asking changes nothing ----------------------------------------------------------------------
 
 
 @few("LinTS", "BLTS pooled", "[by draws]", "[walking]", "[forest]")
@@ -385,9 +367,6 @@ def test_a_copy_goes_its_own_way(name):
     assert anatomy(bandit) == before
 
 
-# ---- probabilities are frequencies ---------------------------------------------------------------
-
-
 @few("LinTS", "[ε-greedy]", "[joint]", "[residual]")
 @of_kinds()
 @pytest.mark.parametrize("among", [None, ("a", "c")], ids=["all", "some"])
@@ -412,9 +391,6 @@ def test_arms_come_as_often_as_their_probabilities_say(name, among):
     if among is not None:
         assert (decision.probabilities[:, 1] == 0).all()
         assert (decision.mean[:, 1] == -np.inf).all()
-
-
-# ---- the seed decides ----------------------------------------------------------------------------
 
 
 @few("LinTS", "[by Gibbs]")
@@ -448,9 +424,6 @@ def test_decisions_know_nothing_of_contexts_from_the_same_seed():
     for seed in range(3):
         normals = np.random.default_rng(seed).standard_normal(200)
         assert not np.isin(bb.LinTS(3, 3, seed=seed).stream, normals).any()
-
-
-# ---- more of what fails -------------------------------------------------------------------------
 
 
 @pytest.mark.slow

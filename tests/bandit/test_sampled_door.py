@@ -33,9 +33,6 @@ def quick(model, **settings):
     return bb.Bandit(2, model, bb.Thompson(), n_features=2, seed=3, **settings)
 
 
-# ---- rewards that are impossible -----------------------------------------------------------------
-
-
 IMPOSSIBLE = [
     *((LOGISTIC, 0.5), (LOGISTIC, 2), (counts, -1), (POISSON, -1), (POISSON, 2.5)),
     *((bb.Laplace(LOGISTIC), 0.5), (bb.Laplace(bb.load_model("probit")), 2.0)),
@@ -151,9 +148,6 @@ def test_a_likelihood_that_takes_the_largest_of_its_rows_says_which_rewards_it_a
         bb.fit(over_the_largest, x, np.array([0.0, 1.0, 0.0]))
 
 
-# ---- draws that mix badly ------------------------------------------------------------------------
-
-
 def autocorrelated(rho, rng, size=400):
     draws, noise = np.empty((size, 3)), rng.normal(size=(size, 3))
     draws[0] = noise[0]
@@ -208,9 +202,6 @@ def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, 
     assert len(found) == 1
     assert found[0].startswith("laplace by gibbs, arm number 0, 16 rounds: " + complaint)
     assert "draws=1600" in found[0]
-
-
-# ---- compilation ---------------------------------------------------------------------------------
 
 
 class Stub:

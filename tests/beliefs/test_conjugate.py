@@ -184,8 +184,6 @@ def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
     assert guarded(guard).streams == streams
 
 
-# ---- what a round keeps: the a and b that its arms had at the decision
-
 KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
 EMPTY = np.empty((1, 0))
 

@@ -8,8 +8,6 @@ from tests.beliefs.closed_form import MODELS, data, learn
 from tests.beliefs.exact import K, believed, close, fitted, probe, shared
 from tests.cases import in_gate, moments_of
 
-# ---- arms that share a model ---------------------------------------------------------------------
-
 
 def joint(name, n_arms, n=20, seed=0):
     rows = data(seed=seed, n=n, K=n_arms)
@@ -42,8 +40,6 @@ def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
         expected = closed_form.orthants(mean[row], spread[row], df, alpha)
         np.testing.assert_allclose(p[row], expected, atol=3e-3 if n_arms == 3 else 5e-3)
 
-
-# ---- draws ---------------------------------------------------------------------------------------
 
 S = 20_000
 

@@ -19,8 +19,6 @@ from tests.beliefs.by_draws import (
 from tests.beliefs.closed_form import data, learn
 from tests.cases import moments_of, quick_but
 
-# ---- what the draws are --------------------------------------------------------------------------
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
@@ -80,9 +78,6 @@ def test_every_quantity_is_of_the_same_draws(rng):
     for k in range(K):
         which = np.abs(drawn[:, 0, k, None] - values[0, k]).argmin(axis=1)
         np.testing.assert_allclose(drawn[:, :, k], values[:, k, which].T)  # one spans all contexts
-
-
-# ---- the no-U-turn sampler -----------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -25,8 +25,6 @@ from tests.cases import few, moments_of, quick_but
 from tests.declarations import lasso
 from tests.inference import linear
 
-# ---- when they are computed anew -----------------------------------------------------------------
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -96,9 +94,6 @@ def test_a_frozen_draw_of_a_sampler_that_has_variables_of_its_own():
     assert belief.clouds[0].fitted == 9
 
 
-# ---- weights -------------------------------------------------------------------------------------
-
-
 @few("[own]")
 @pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
 def test_weights_that_change_with_hindsight(model):
@@ -117,9 +112,6 @@ def test_weights_that_change_with_hindsight(model):
     belief.reweigh([1], *(rows[role] for role in ("x", "arm", "reward", "weight")))
     moments_of(belief, probe())
     assert np.subtract(runs(belief), before).tolist() == ([1] if model.takes_arm else [0, 1, 0])
-
-
-# ---- improper priors -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,9 +137,6 @@ def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
     assert not belief.new.any()
 
 
-# ---- arms that come and go -----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_own_models_of_arms_that_come_and_go():
     """The others' draws stay as they are; a new arm begins with the prior."""
@@ -165,9 +154,6 @@ def test_own_models_of_arms_that_come_and_go():
     assert set(belief.rounds.arm.tolist()) == {0, 1}
     kept = of(rows, 2)
     np.testing.assert_array_equal(belief.posterior(1, {}).rows["reward"], kept["reward"])
-
-
-# ---- state ---------------------------------------------------------------------------------------
 
 
 @few("[frozen]")

@@ -60,9 +60,6 @@ class Unmixed(Unjudged):
     """Draws look wrong, and their own diagnostics say that they may be."""
 
 
-# ---- one posterior -------------------------------------------------------------------------------
-
-
 def fits(scene: Scene, what: str, nuts: bool, seed: int) -> Iterator[Verdict]:
     """`bb.fit` on the rows; where only NUTS answers and is to be spared, why the others refuse."""
     try:
@@ -252,9 +249,6 @@ def unmixed(diagnostics: Any) -> str:
     rhat = max((v for v in diagnostics.rhat.values() if v == v), default=1.0)
     ess = min((v for v in diagnostics.ess.values() if v == v), default=np.inf)
     return f"R-hat {rhat:.2f}, {ess:.0f} effective draws" if rhat > RHAT or ess < ESS else ""
-
-
-# ---- streams -------------------------------------------------------------------------------------
 
 
 def streams(scene: Scene, seed: int) -> Iterator[Verdict]:

@@ -43,8 +43,6 @@ class Truth:
         self.transformed = [self.built.rvs_to_transforms[v] is not None for v in self.free]
         self._logp = self.built.compile_logp(mode=MODE).f
 
-    # ---- log density -----------------------------------------------------------------------------
-
     def logp(self, theta: np.ndarray) -> float:
         """Log density of θ (D,), with the Jacobian of the transforms."""
         with np.errstate(all="ignore"):
@@ -116,8 +114,6 @@ class Truth:
             for v, part, shape in zip(self.values, parts, self.shapes, strict=True)
         }
 
-    # ---- the variables' own space ----------------------------------------------------------------
-
     def unconstrained(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
         """θ (S, D) of draws by name, (S, *shape)."""
         columns = []
@@ -156,8 +152,6 @@ class Truth:
             own[v] = value if transform is None else transform.backward(value, *inputs)
             graphs.append(own[v])
         return pytensor.function(self.values, graphs, mode=MODE, on_unused_input="ignore")
-
-    # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean_reward(
         self, draw: Mapping[str, np.ndarray], x: np.ndarray, arm: Any = 0,

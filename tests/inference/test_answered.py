@@ -27,9 +27,6 @@ def moments(posterior, name):
     return np.atleast_1d(mean), np.atleast_2d(covariance)
 
 
-# ---- answered ------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     """29 cents are 100 · 0.29 = 28.999999999999996: a cast makes 28 of them."""
@@ -118,9 +115,6 @@ def test_a_mean_that_is_a_number():
     posterior = bb.fit(RewardModel(fixed, {"m": ONE}), x, reward)
     assert posterior.mean(x).tolist() == [3.0] * len(x)
     assert posterior.coefficients["m"][0] == pytest.approx(reward.sum() / (len(reward) + 1))
-
-
-# ---- a sentence with the way out -----------------------------------------------------------------
 
 
 def unobserved(x, reward, theta):

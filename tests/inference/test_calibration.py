@@ -36,9 +36,6 @@ def corrected(found, p_values):
     return len(CASES) * len(found.names) * p_values.min()
 
 
-# ---- the test of uniformity ----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [7, 40])
 def test_the_p_value_is_a_probability(n, rng):
@@ -63,9 +60,6 @@ def test_the_band_is_what_the_test_lets_pass(rng):
 @pytest.mark.parametrize("ranks", [np.zeros(50, int), np.full(50, 63), np.repeat([31, 32], 50)])
 def test_ranks_of_one_kind_are_not_uniform(ranks):
     assert uniformity.uniformity(ranks) < 1e-9
-
-
-# ---- engines -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

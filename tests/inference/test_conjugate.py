@@ -149,9 +149,6 @@ def test_the_evidence_is_an_integral(name):
     assert np.isclose(found.log_evidence, np.log(evidence), rtol=1e-7)
 
 
-# ---- a mean reward that is computed of the variable ---------------------------------------------
-
-
 COMPUTED = {  # a prior, what is observed, the mean reward at x, and a and b after x and rewards
     "exposed": (
         *(RATE, lambda v, r, x: pm.Poisson("reward", v * x[:, 0], observed=r)),
@@ -212,9 +209,6 @@ def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     predicted = made.belief.predict(x[:3])
     sd = mean(exact.rvs(40_000, random_state=2)[:, None], x[:3]).std(axis=0)
     assert (abs(predicted.mean[:, 0] - found.mean(x[:3])) < 5 * sd / np.sqrt(400)).all()
-
-
-# ---- what is not conjugate ----------------------------------------------------------------------
 
 
 def two_variables(p, r, x):
@@ -290,9 +284,6 @@ REFUSED = {
         "eq of",
     ),
 }
-
-
-# ---- what is not learned row by row --------------------------------------------------------------
 
 
 def counted(function):

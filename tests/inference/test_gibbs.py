@@ -138,9 +138,6 @@ def batch_error(values):
     return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
-# ---- what is covered --------------------------------------------------------------------------
-
-
 REFUSED = {
     "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
     "degrees of freedom": (
@@ -164,9 +161,6 @@ def test_refused_with_the_variable_and_the_reason(name):
     assert isinstance(refusal, Refusal)
     assert refusal.engine == "gibbs"
     assert reason in refusal.reason
-
-
-# ---- the layout -------------------------------------------------------------------------------
 
 
 @reward_model(tau2=IG)
@@ -267,9 +261,6 @@ def test_priors_that_are_not_diagonal(model):
     theta = values["theta"]
     error = np.hypot(batch_error(theta), batch_error(np.array(means)[None]))
     assert np.all(np.abs(theta.mean(axis=(0, 1)) - np.mean(means, axis=0)) < 5 * error)
-
-
-# ---- chains -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

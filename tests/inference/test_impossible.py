@@ -147,9 +147,6 @@ def of(reward, x=None):
             "arm": np.zeros(n, dtype=int)}  # fmt: skip
 
 
-# ---- bandits and engines -------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
     model = RewardModel(ordinal, {"theta": THETA})

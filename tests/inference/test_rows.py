@@ -117,9 +117,6 @@ def test_what_is_computed_of_rows_alone(graph, parts):
     assert [elementwise_name(v) for v in found] == [elementwise_name(v) for v in parts]
 
 
-# ---- einsums, and functions with graphs of their own ---------------------------------------------
-
-
 FOLDED = pt.matrix("folded", shape=(None, 3))
 CENTRED = OpFromGraph([FOLDED], [FOLDED - FOLDED.mean(axis=0)])
 

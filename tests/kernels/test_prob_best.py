@@ -47,8 +47,7 @@ def by_panels(mean, scale, df=INF):
     return out
 
 
-# --- oracles: other panels, in another coordinate, with scipy's distribution functions
-
+# oracles: other panels, in another coordinate, with scipy's distribution functions
 X, W = np.polynomial.legendre.leggauss(20)
 EVEN = np.arange(-9.5, 10.0)
 OCTAVES = np.concatenate([[0.0], 2.0 ** np.arange(-1, 42)])
@@ -94,9 +93,6 @@ def twin(a, mean, scale, df):
     return float(np.sum(half * W * integrand))
 
 
-# --- heights and reaches
-
-
 def test_normal_cdf():
     z = np.linspace(-37, 9, 2001)
     np.testing.assert_allclose([normal_cdf(v) for v in z], ndtr(z), rtol=1e-13, atol=0)
@@ -124,9 +120,6 @@ def test_an_arm_whose_tails_hardly_fall_is_best_as_often_as_it_beats_the_others(
     expected = np.sum(np.tile(0.25 * W, edges.size) * density * t.sf(y, df))
     found = probabilities([0.0, 1.0, 2.0], [1.0, 2.0, 0.5], [df, INF, INF])
     np.testing.assert_allclose(found[0], expected, rtol=0.0, atol=TOLERANCE)
-
-
-# --- known values
 
 
 @pytest.mark.parametrize(
@@ -179,9 +172,6 @@ def test_two_cauchy_arms_have_a_closed_form():
         lead = (mean[0] - mean[1]) / scale.sum()
         expected = 0.5 + math.atan(lead) / math.pi
         assert probabilities(mean, scale, 1)[0] == pytest.approx(expected, abs=TOLERANCE)
-
-
-# --- adversarial beliefs against the twin
 
 
 def beliefs(rng, size):
@@ -238,9 +228,6 @@ def test_scales_far_apart_at_length(kind, repetitions):
     sweep(np.random.default_rng(12), kind, (20, 40, 100), max(1, repetitions // 20))
 
 
-# --- laws
-
-
 @pytest.fixture
 def rng():
     return np.random.default_rng(13)
@@ -276,9 +263,6 @@ def test_closed_forms_are_the_integral(rng):
             mean = rng.normal(size=size) * rng.choice(scale)
             closed, integral = probabilities(mean, scale), by_panels(mean, scale)
             np.testing.assert_allclose(closed, integral, rtol=0, atol=1e-9)
-
-
-# --- point masses and unavailable arms
 
 
 @pytest.mark.parametrize(

@@ -251,9 +251,6 @@ def test_another_prior_of_the_intercept_is_taken():
         ridge.with_priors(constant=0)
 
 
-# ---- what some of them say ----------------------------------------------------------------------
-
-
 def test_horseshoe_scales_are_half_cauchy(rng):
     """sqrt(λ²) has the quartiles tan(π/8), 1 and tan(3π/8); standard errors below .012."""
     built = bb.load_model("horseshoe").build(*rows(rng)[:2])

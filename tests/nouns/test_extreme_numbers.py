@@ -189,9 +189,6 @@ def test_other_bandits(tmp_path_factory, it, world):
     plays(OTHERS[model], POLICIES[policy], BALANCES[balance], world, path)
 
 
-# ---- accuracy ----------------------------------------------------------------------------------
-
-
 def learned(x, r, w, ridge=1.0, way="update", **settings):
     """A belief about one arm that has learned rows in one of two ways."""
     model = bb.Ridge(ridge, variance=1.0, intercept=False, **settings)

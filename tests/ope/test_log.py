@@ -260,8 +260,6 @@ def test_open_rewards_end_every_kind_of_target():
     assert pair.n == 150
 
 
-# ---- probabilities that were rounded -------------------------------------------------------------
-
 THIRDS = np.full((6, 3), 0.333333)
 CHOSEN = ["a", "b", "c"] * 2
 

@@ -218,9 +218,6 @@ def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
     assert service.log.counts()["decisions"] == 0
 
 
-# ---- a full disk, and what is asked of a server that is well -------------------------------------
-
-
 def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
     """Alive, though; and what cannot be stored is not decided. It goes on when there is room."""
     monkeypatch.setattr("bayesbandit.service.server.READY_SECONDS", 0.0)

@@ -70,8 +70,6 @@ class Life(RuleBasedStateMachine):
     def of(self, which):
         return self.services[which]
 
-    # ---- decisions -------------------------------------------------------------------------------
-
     @rule(which=st.integers(0, 1), name=st.sampled_from(NAMES), x=st.integers(0, 2),
           some=st.booleans())  # fmt: skip
     def decide(self, which, name, x, some):
@@ -105,8 +103,6 @@ class Life(RuleBasedStateMachine):
             assert arm in arms
             every = set(service.arms)
             self.made[name] = Made(self.now, x, arms, arm, service.version, due, every)
-
-    # ---- what comes for them ---------------------------------------------------------------------
 
     def named(self, data):
         """A decision; now and then one that nobody has made."""
@@ -159,8 +155,6 @@ class Life(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 10, 200, 1000, -5, -300]))
     def pass_time(self, seconds):
         self.now += seconds
-
-    # ---- versions --------------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 1))
     def learn(self, which):
@@ -227,8 +221,6 @@ class Life(RuleBasedStateMachine):
         self.services[which] = bb.Service.open(bb.DecisionLog(self.url), clock=self.clock)
         assert self.of(which).version == self.version
 
-    # ---- what may go -----------------------------------------------------------------------------
-
     @rule(which=st.integers(0, 1))
     def make_a_checkpoint(self, which):
         self.version += 1
@@ -258,8 +250,6 @@ class Life(RuleBasedStateMachine):
         assert self.of(which).log.erase(name) == (name in self.made)
         if name in self.made:
             self.made[name].erased = True
-
-    # ---- laws ------------------------------------------------------------------------------------
 
     @invariant()
     def the_log_is_what_was_done(self):

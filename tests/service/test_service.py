@@ -77,9 +77,6 @@ def rows(service, table):
         return connection.execute(sa.text(f"SELECT * FROM bandit_{table}")).mappings().all()
 
 
-# ---- decisions ---------------------------------------------------------------------------------
-
-
 def test_a_decision_is_in_the_log_before_it_is_returned(url):
     service, _ = begun(url)
     decision = service.decide([0.5, -1.0])
@@ -229,9 +226,6 @@ def test_threads_and_asyncio(url):
     assert sorted(said) == ["again"] * 40 + ["timely"] * 40
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
-
-
-# ---- rewards -----------------------------------------------------------------------------------
 
 
 def test_a_reward_counts_once(url):
@@ -397,9 +391,6 @@ def test_values_that_are_no_rewards(lite, value):
     assert not rows(service, "rewards")
 
 
-# ---- learning ----------------------------------------------------------------------------------
-
-
 def test_one_learns_at_a_time(url):
     service, _ = begun(url)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
@@ -544,9 +535,6 @@ def test_limit(lite):
         service.learn(limit=0)
 
 
-# ---- restarts ----------------------------------------------------------------------------------
-
-
 def test_the_same_script_goes_on(url):
     service, clock = begun(url)
     live(service, clock)
@@ -649,9 +637,6 @@ def test_settings_that_make_no_sense(lite, settings, said):
 def test_a_number_is_seconds_as_text_too(wait):
     assert settings_of(wait, None, False).wait == 3_600_000_000
     assert bb.LinTS(2, 1, half_life=wait, clock="time").belief.memory.rate == np.log(2.0) / 3600.0
-
-
-# ---- a log that cannot be written ---------------------------------------------------------------
 
 
 def full(service, pages=1):

@@ -173,9 +173,6 @@ def test_a_decision_is_closed_by_what_came_for_it(forge):
     assert "digest" in set(found["kind"])
 
 
-# ---- every kind of bandit ----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @kinds.of_kinds()
 @in_gate(8)
@@ -271,9 +268,6 @@ def test_a_frame_of_a_time(tmp_path):
         service.log.frame(since="yesterday or so")
 
 
-# ---- evidence ----------------------------------------------------------------------------------
-
-
 def test_a_reward_of_an_open_decision_is_evidence(tmp_path):
     service, clock = begun(fresh("sqlite", tmp_path))
     service.decide([0.0, 1.0])
@@ -306,9 +300,6 @@ def test_a_log_of_decisions_is_a_log(tmp_path):
     assert wider.available[:, 3].tolist() == [False] * 60 + [True]
     assert np.isnan(wider.reward[-1])
     assert len(bb.ope.Log.of(service.log, until=frame["decided_at"][30])) == 30
-
-
-# ---- databases ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

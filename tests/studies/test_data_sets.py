@@ -94,8 +94,6 @@ def test_a_file_without_the_target_column(tmp_path):
         draw(folder(tmp_path)[0])
 
 
-# --- the paper's data sets, where they are at hand
-
 FEATURES = {  # of the weirdest
     "collins (478)": 35,  # one column is an identifier
     "flags (285)": 95,
@@ -133,9 +131,6 @@ def test_a_folder_keeps_the_set_used_last(shelf):
     assert two.data is two.data
     assert len(pickle.dumps(one)) < 1000
     np.testing.assert_array_equal(draw(pickle.loads(pickle.dumps(one))).x, draw(one).x)
-
-
-# --- principal components
 
 
 @pytest.mark.parametrize("shape", [(300, 30), (20, 30), (30, 30)])

@@ -32,9 +32,6 @@ def learned(n=60, seed=2, **settings):
     return belief, x, arm, reward
 
 
-# ---- one tree, and the bags, in NumPy ------------------------------------------------------------
-
-
 def twin(growth, grow, fill, seed):
     """A tree's honest values (n, 2) at all rows: splits from scikit-learn, the rest by hand."""
     how, w, y = growth.how, growth.weight, growth.reward
@@ -161,9 +158,6 @@ def test_the_propensity_as_a_covariate_takes_its_bias_away():
     assert means["sample_weight"] == pytest.approx(1.0, abs=0.4)
 
 
-# ---- econml --------------------------------------------------------------------------------------
-
-
 def econml():
     return pytest.importorskip("econml.grf").RegressionForest
 
@@ -194,9 +188,6 @@ def test_econmls_trees_say_the_same_here(weighted):
     point, covariance = peer.predict_and_var(x)
     np.testing.assert_allclose(mean, point[:, 0], rtol=1e-9)
     np.testing.assert_allclose(variance, covariance[:, 0, 0], rtol=1e-7)
-
-
-# ---- laws ----------------------------------------------------------------------------------------
 
 
 def test_units_change_nothing():

@@ -143,9 +143,6 @@ def test_a_column_is_its_values_whatever_their_type(values, types):
         assert encoder.features == ("a=x", "a=y", "a=z", "a=other")  # the one gap is rare
 
 
-# ---- what the fit did not see --------------------------------------------------------------------
-
-
 def test_levels_that_the_fit_did_not_see():
     """Are pooled ones where there are any, else none; so is a missing value."""
     none = bb.Encoder.fit(pd.DataFrame({"a": list("xyzxyz")}))
@@ -219,8 +216,6 @@ def test_arrays_have_no_names():
     encoder = bb.environments.Classification(x, [0, 1] * 15, "array").encoder
     assert encoder.features == ("x0", "x1", "x2")
 
-
-# ---- the types decide ---------------------------------------------------------------------------
 
 N = 200
 Z = np.random.default_rng(1).normal(size=N)
@@ -384,9 +379,6 @@ def test_no_identifier_becomes_a_context_by_default(name):
         call(**{option: ["z", name]})
 
 
-# ---- values that look like others ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("levels", "same"),
     [
@@ -504,9 +496,6 @@ def test_columns_to_drop_and_to_keep_are_names(what):
             bb.Encoder.fit(x, **{what: unknown})
 
 
-# ---- tables that cannot be fitted ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("frame", "settings", "error", "message"),
     [
@@ -605,9 +594,6 @@ def test_names_of_features_are_all_different():
     frame["1"] = frame[1] ** 2
     encoder = bb.Encoder.fit(frame)
     assert set(encoder.features) == {"a=x", "a=x (2)", "a=y", "a=z", "1", "1 (2)"}
-
-
-# ---- a constant ---------------------------------------------------------------------------------
 
 
 def test_a_constant_is_the_first_feature_where_asked_for(rng):

@@ -249,8 +249,6 @@ def test_every_kind_of_file_gives_the_same_table(name, tmp_path):
     assert from_csv(path, "y").name == "t"
 
 
-# ---- what is written by pandas comes back --------------------------------------------------------
-
 WORDS = st.sampled_from(["red", "NA", "None", "a;b", "c,d", "e|f", 'say "hi"', "two\nlines", "é"])
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False).map(lambda v: v + 0.5 if v == int(v) else v)
 DATES = st.datetimes(pd.Timestamp("1950-01-01"), pd.Timestamp("2090-01-01")).map(
@@ -323,8 +321,6 @@ def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
     if not same(found[["number"]], frame[["number"]]) and numbers.nunique() > 1:
         assert other.get("decimal", ".") != form["decimal"]
 
-
-# ---- everywhere the same -------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
 N = 60
