@@ -158,6 +158,13 @@ def best_arm(mean, scale, df=np.inf):
     return sum(integrate.quad_vec(integrand, *piece, epsabs=1e-9)[0] for piece in pairwise(edges))
 
 
+def deviation(scale, df):
+    """The standard deviations of normals or Student-t of these scales."""
+    with np.errstate(all="ignore"):
+        sd = np.where(np.isinf(df), scale, scale * np.sqrt(df / (df - 2)))
+    return np.where(df <= 2, np.inf, sd)
+
+
 def winners(score):
     """The arms with the largest score, sharing evenly."""
     best = np.asarray(score) == np.max(score)
@@ -173,8 +180,5 @@ def policy_probabilities(kind, number, mean, scale, df=np.inf):
     if kind == "Greedy" or (kind == "UCB" and number == 0.0):
         return winners(mean)
     if kind == "UCB":
-        with np.errstate(all="ignore"):
-            sd = np.where(np.isinf(df), scale, scale * np.sqrt(df / (df - 2)))
-        sd[df <= 2] = np.inf
-        return winners(mean + number * sd)
+        return winners(mean + number * deviation(scale, df))
     return number / len(mean) + (1 - number) * winners(mean)
