@@ -7,8 +7,6 @@ import bayesbandit as bb
 from tests.cases import few
 from tests.players import world
 
-POLICIES = [bb.Thompson(0.6), bb.UCB(0.6), bb.Greedy(), bb.EpsilonGreedy(0.2)]
-
 
 def bandit_of(policy, variance="rss/n", balance=None, arms=3, **settings):
     model = bb.Ridge(variance=variance)

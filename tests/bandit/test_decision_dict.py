@@ -57,6 +57,8 @@ def test_new_arms_and_arms_with_features():
     np.testing.assert_array_equal(twin.belief.common.arms, shared.belief.common.arms)
 
 
+# the second arm was not available
+TWO = {"arms": ["a", "b"], "arm": "b", "mean": [0.0, None], "sd": [1.0, None]}
 HOSTILE = [
     ({"arm": "zz"}, "arm must be one of"),
     ({"arm": ["a"]}, "id must be a list, with a text for each arm"),
@@ -78,6 +80,7 @@ HOSTILE = [
     ({"x": 5.0}, "x must be"),
     ({"x": [[1.0], [1.0, 2.0]]}, "different lengths"),
     ({"unknown": 1}, "unknown key"),
+    ({**TWO, "probabilities": [1.0, 0.5], "propensity": 0.5, "min_probability": 0.0}, "sum to 1"),
 ]
 
 
@@ -89,14 +92,6 @@ def test_what_is_no_decision_is_refused(change, said):
     for key in values:
         with pytest.raises(ValueError, match=key):
             bb.Decision.from_dict({k: v for k, v in values.items() if k != key})
-
-
-def test_an_arm_that_was_not_available_has_no_probability():
-    values = played(bb.Thompson()).choose(X[8]).to_dict()
-    values |= {"arms": ["a", "b"], "arm": "b", "mean": [0.0, None], "sd": [1.0, None]}
-    values |= {"probabilities": [1.0, 0.5], "propensity": 0.5, "min_probability": 0.0}
-    with pytest.raises(ValueError, match="sum to 1"):
-        bb.Decision.from_dict(values)
 
 
 def test_a_decision_about_no_context_is_refused():

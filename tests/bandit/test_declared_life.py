@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+from pytensor.compile.maker import FunctionMaker
 
 import bayesbandit as bb
 from bayesbandit.model import RewardModel
@@ -131,3 +132,19 @@ def test_a_level_that_was_not_declared_is_named():
     with pytest.raises(ValueError, match="a level that was not declared"):
         bandit.choose([7.0])
     assert bandit.t == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"draws": 20}, {"engine": "laplace"}])
+def test_a_second_bandit_of_a_declaration_compiles_nothing(settings, monkeypatch, rng):
+    model = declared.lasso if "draws" in settings else bb.load_model("logistic")
+    x, reward = rng.normal(size=(12, D)), 1.0 * (rng.random(12) < 0.5)
+
+    def live():
+        bandit = declared.bandit(2, model, bb.Thompson(), n_features=D, **settings)
+        bandit.update(x, [0, 1] * 6, reward)
+        return bandit.choose(x).arm.tolist()
+
+    first = live()
+    monkeypatch.setattr(FunctionMaker, "__init__", None)
+    assert live() == first

@@ -64,17 +64,7 @@ def expected(kind, x, arm, r, share, probe):
     for k in range(3):
         mine = arm == k
         z, y, s = x[mine], r[mine], share[mine]
-        if kind == "a probability":
-            a, b = 1.0 + s @ y, 1.0 + s @ (1.0 - y)
-            one = np.ones(len(probe))
-            moments = a / (a + b) * one, np.sqrt(a * b / (a + b + 1.0)) / (a + b) * one
-        elif kind == "a rate":
-            prior = bb.Bandit(1, model, bb.Thompson(), n_features=0).belief.predict(
-                np.empty((1, 0))
-            )
-            a, b = prior.a[0, 0] + s @ y, prior.b[0, 0] + s.sum()
-            moments = np.full(len(probe), a / b), np.full(len(probe), np.sqrt(a) / b)
-        elif kind == "unknown noise":  # θ ~ N(½, σ²), σ² ~ InverseGamma(2, 1), rewards less 1
+        if kind == "unknown noise":  # θ ~ N(½, σ²), σ² ~ InverseGamma(2, 1), rewards less 1
             Lam = z.T @ (s[:, None] * z) + np.eye(D)
             m = np.linalg.solve(Lam, z.T @ (s * (y - 1.0)) + 0.5)
             shape = 2.0 + 0.5 * s.sum()

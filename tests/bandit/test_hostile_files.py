@@ -112,6 +112,7 @@ CRAFTED = {
     "no reward": ("tree", put("belief.log", (0, 6), np.nan)),
     "no tree": ("tree", lambda meta, a: a.pop("belief.tree.left")),
     "more than there were": ("tree", say("belief", "fitted", value=10**6)),
+    "a round of an arm that is none": ("Laplace", put("belief.rounds", (0, 3), 2.0**31)),
     "rounds of an approximation": ("Laplace", lambda meta, a: a.update(
         {"belief.rounds": a["belief.rounds"][:, 1:].copy()})),
 }  # fmt: skip

@@ -437,17 +437,13 @@ def test_the_seed_decides(name):
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_same_seed_same_run_other_seed_other_run(rng):
+def test_a_seed_is_a_number_or_a_sequence(rng):
     x, reward = world(rng, 100)
-    runs = [bb.LinTS(3, 3, seed=seed).play(x, reward)[0].tolist() for seed in (0, 0, 1, 2**70)]
-    assert runs[0] == runs[1]
-    assert len({tuple(run) for run in runs}) == 3
-    sequence = [np.random.SeedSequence(0, spawn_key=key) for key in ((0,), (0,), ())]
-    again = [bb.LinTS(3, 3, seed=s).play(x, reward)[0].tolist() for s in sequence]
-    assert again[0] == again[1] == runs[0] != again[2]
-    assert bb.LinTS(3, 3, seed=np.int64(0)).play(x, reward)[0].tolist() == runs[0]
-    child = np.random.SeedSequence(0).spawn(2)[1]
-    assert bb.LinTS(3, 3, seed=child).play(x, reward)[0].tolist() not in runs
+    root, child = (np.random.SeedSequence(0, spawn_key=key) for key in ((), (0,)))
+    one, other = ((0, np.int64(0), child), (1, 2**70, root, np.random.SeedSequence(0).spawn(2)[1]))
+    runs = [bb.LinTS(3, 3, seed=seed).play(x, reward)[0].tolist() for seed in (*one, *other)]
+    assert runs[0] == runs[1] == runs[2]
+    assert len({tuple(run) for run in runs}) == 1 + len(other)
 
 
 def test_decisions_know_nothing_of_contexts_from_the_same_seed():
