@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 
@@ -20,14 +19,6 @@ def test_without_rows_the_posterior_is_the_prior():
     variance, sd = fit(declared.conjugate, np.zeros((0, 2)), []).coefficients["variance"]
     assert variance == pytest.approx(1.0)  # of InverseGamma(3, 2)
     assert sd == pytest.approx(1.0)
-
-
-def test_an_engine_that_does_not_fit_is_refused():
-    x, reward, weight = declared.rows()
-    with pytest.raises(NotThisEngine, match="non-polynomial function abs of 'theta'"):
-        fit(declared.lasso, x, reward, weight, engine="exact")
-    with pytest.raises(NotThisEngine, match="gibbs: "):
-        fit(declared.heavy, x, reward, weight, engine="gibbs")
 
 
 @pytest.mark.slow
@@ -97,15 +88,6 @@ def test_what_is_no_number_is_named_with_its_column(x, complaint):
 def test_only_a_reward_model_is_fitted():
     with pytest.raises(TypeError, match="must be a RewardModel"):
         fit(declared.known.function, np.ones((2, 2)), np.ones(2))
-
-
-@pytest.mark.slow
-def test_a_data_frame_names_the_features():
-    x, reward, weight = declared.rows()
-    frame = pd.DataFrame(x, columns=["age", "dose", "weight"])
-    posterior = fit(declared.known, frame, pd.Series(reward), weight)
-    assert posterior.features == ("age", "dose", "weight")
-    np.testing.assert_array_equal(posterior.mean(frame), posterior.mean(x))
 
 
 @pytest.mark.slow

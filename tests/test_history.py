@@ -1,15 +1,12 @@
 """Logged rounds: a ring of rows against a plain list, names, changes of arms."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.history import History, Layout, name_array
-from tests.players import world
+from bayesbandit.history import History, Layout
 
 LAYOUT = Layout(("a", "b"), 1, 2)
 
@@ -60,49 +57,6 @@ def test_what_is_read_is_a_copy():
     np.testing.assert_array_equal(history.reward, [1.0, 2.0])
     np.testing.assert_array_equal(history.x[:, 0], [1.0, 2.0])
     np.testing.assert_array_equal(history.propensity, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("names", "dtype"),
-    [((3, -1), np.int64), (("x", "long name"), np.str_), ((1, "1"), object), ((2**70, 1), object)],
-)
-def test_names_keep_their_types(names, dtype):
-    array = name_array(names)
-    assert array.tolist() == list(names)
-    assert [type(name) for name in array.tolist()] == [type(name) for name in names]
-    assert array.dtype.type in (dtype, np.object_)
-
-
-@pytest.mark.parametrize("limit", [None, 20, 1000])
-def test_arms_change_and_the_past_stays(limit, rng):
-    x, reward = world(rng, 90)
-    bandit = bb.LinTS(["a", "b", "c"], 3, history=limit)
-    bandit.play(x[:30], reward[:30])
-    bandit.remove_arm("b")
-    bandit.play(x[30:60], reward[30:60, [0, 2]])
-    bandit.add_arm("d")
-    bandit.remove_arm("a")
-    bandit.add_arm("b")
-    bandit.play(x[60:], reward[60:])
-    assert bandit.arms == ("c", "d", "b")
-
-    twin, rounds = bb.LinTS(["a", "b", "c"], 3), []
-    changes = {30: "-b", 60: "+d-a+b"}
-    for t in range(90):
-        for sign, arm in re.findall("([+-])(.)", changes.get(t, "")):
-            twin.add_arm(arm) if sign == "+" else twin.remove_arm(arm)
-        decision = twin.choose(x[t])
-        columns = [0, 2] if 30 <= t < 60 else [0, 1, 2]
-        r = reward[t, columns[twin.arms.index(decision.arm)]]
-        rounds.append((decision.arm, decision.propensity, r))
-        twin.observe(decision, r)
-    kept = slice(0 if limit is None else max(0, 90 - limit), None)
-    arms, p, r = zip(*rounds[kept], strict=True)
-    assert bandit.history.arm.tolist() == list(arms)
-    np.testing.assert_array_equal(bandit.history.x, x[kept])
-    np.testing.assert_array_equal(bandit.history.reward, r)
-    np.testing.assert_allclose(bandit.history.propensity, p, atol=1e-12)
-    assert bandit.history.retired == (["a"] if limit == 20 else ["b", "a"])  # of rows kept then
 
 
 @pytest.mark.parametrize("limit", [0, 5, None])

@@ -244,13 +244,3 @@ def test_looks_differ():
     lines = {tuple(map(str, style.look(i).values())) for i in range(252)}
     points = {tuple(map(str, style.look(i, line=False).values())) for i in range(63)}
     assert (len(lines), len(points)) == (252, 63)
-
-
-@pytest.mark.slow
-def test_titles_name_replications_and_horizon():
-    table = simulated(1, replications=4)
-    title = " ".join(plots.paired_differences(table).get_suptitle().split())
-    assert "after 40 rounds" in title
-    assert "4 replications" in title
-    some = table.query("replication < 2 or bandit != 'LinUCB'")
-    assert "over 2 to 4 replications" in plots.regret_curves(some).get_suptitle()

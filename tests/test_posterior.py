@@ -295,14 +295,6 @@ def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
 
 
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def by_potential(x, reward, weight, theta):
-    """A constant part is observed, and all that tells rows apart is a potential."""
-    pm.Normal("size", 0, 1, observed=pm.math.abs(reward))
-    pm.Potential("sign", pm.logp(pm.Bernoulli.dist(pm.math.sigmoid(x @ theta)), reward > 0))
-    return x @ theta
-
-
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
 def by_a_sum(x, reward, weight, theta):
     pm.Normal("reward", x @ theta, 1, observed=reward)
     pm.Potential("balance", -((reward - x @ theta).sum() ** 2))
@@ -349,17 +341,9 @@ def test_the_pointwise_log_likelihood_is_the_same_however_a_model_is_written(way
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The effect of Potentials")
-def test_potentials_of_rows_are_in_the_pointwise_log_likelihood_or_there_is_none():
+def test_a_potential_of_all_rows_leaves_no_pointwise_log_likelihood():
     rng = np.random.default_rng(0)
     x, reward = rng.normal(size=(12, 2)), rng.normal(size=12)
-    tree = bb.fit(by_potential, x, reward, engine="laplace", seed=0).to_datatree()
-    theta = tree["posterior"]["theta"].values
-    chance = 1.0 / (1.0 + np.exp(-(theta @ x.T) * np.sign(reward)))
-    expected = np.log(chance) + norm.logpdf(np.abs(reward))
-    [found] = tree["log_likelihood"].ds.data_vars.values()
-    assert found.dims == ("chain", "draw", "row")
-    np.testing.assert_allclose(found.values, expected, rtol=1e-9)
     with pytest.warns(UserWarning, match="without log_likelihood: the potential 'balance' is no"):
         tree = bb.fit(by_a_sum, x, reward, seed=0).to_datatree(chains=2, draws=100)
     assert "log_likelihood" not in tree.children

@@ -2,11 +2,9 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import bayesbandit as bb
 from bayesbandit.experiments import results_on_disk as module
 from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 
@@ -101,27 +99,3 @@ def test_other_settings_and_other_versions_have_another_key(monkeypatch):
     assert key(bandit="b", seed=0) in keys
     monkeypatch.setattr(module, "version", lambda library: "0.1")
     assert len(keys | {key(seed=0)}) == 5
-
-
-def test_a_failed_run_goes_on_where_it_stopped(tmp_path):
-    lame = tmp_path / "lame"
-    begun = []
-
-    def limps(arms, n_features, seed):
-        if isinstance(seed, np.random.SeedSequence):
-            begun.append(seed)
-            if lame.exists() and len(begun) == 3:
-                raise KeyboardInterrupt
-        return bb.LinTS(arms, n_features, seed=seed)
-
-    experiment = bb.Experiment([bb.environments.bundled("iris")], {"b": limps}, 9, 4)
-    lame.touch()
-    with pytest.raises(KeyboardInterrupt):
-        experiment.run(out=tmp_path, progress=False)
-    assert not (tmp_path / "results.parquet").exists()
-    begun.clear()
-    lame.unlink()
-    table = experiment.run(out=tmp_path, progress=False)
-    assert len(begun) == 2
-    pd.testing.assert_frame_equal(table, experiment.run(progress=False))
-    pd.testing.assert_frame_equal(table, pd.read_parquet(tmp_path / "results.parquet"))

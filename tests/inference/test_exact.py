@@ -10,33 +10,20 @@ from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.rows import not_additive
 from tests.cases import slow_but
+from tests.inference import linear
 from tests.inference.declared import built, rows
-from tests.inference.linear import (
-    IN_BATCH,
-    SIGMA,
-    STREAMED,
-    D,
-    K,
-    N,
-    arms,
-    centred_contexts,
-    data_of,
-    improper,
-    intercept,
-    joint_noise,
-    logarithms,
-    mv_cov,
-    noise_by_context,
-    ridge,
-    scaled_features,
-    two_likelihoods,
-    weights_by_potential,
-)
 from tests.inference.test_closed_forms import matched
 
 QUICK = (  # unlike each other
-    *(ridge, intercept, scaled_features, mv_cov, weights_by_potential, two_likelihoods),
-    *(improper, logarithms, arms, joint_noise),
+    *(
+        linear.ridge,
+        linear.intercept,
+        linear.scaled_features,
+        linear.mv_cov,
+        linear.weights_by_potential,
+        linear.two_likelihoods,
+    ),
+    *(linear.improper, linear.logarithms, linear.arms, linear.joint_noise),
 )
 
 
@@ -46,17 +33,17 @@ def each(declarations):
     )
 
 
-streamed = each(STREAMED)
+streamed = each(linear.STREAMED)
 
 
 def part(data, index):
     return {role: values[index] for role, values in data.items()}
 
 
-@each(IN_BATCH)
+@each(linear.IN_BATCH)
 def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     engine, _, _ = matched(declare)
-    apart = declare is centred_contexts
+    apart = declare is linear.centred_contexts
     words = "mean reward of a row depends on" if apart else "rows together is not the product of"
     assert words in not_additive(engine.density)
     assert not engine.row_wise
@@ -66,19 +53,19 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare):
 @streamed
 def test_the_linear_map_predicts_the_mean_reward(declare):
     engine, _, _ = matched(declare)
-    x, rng = np.exp(rows(seed=5, n=6, d=D)["x"]), np.random.default_rng(3)
+    x, rng = np.exp(rows(seed=5, n=6, d=linear.D)["x"]), np.random.default_rng(3)
     theta = rng.normal(size=(2, engine.dim))
-    if declare is logarithms:
+    if declare is linear.logarithms:
         assert not engine.affine
         with pytest.raises(NotThisEngine, match="'mean_reward': non-polynomial function exp"):
             engine.linear_map(x)
         means = engine.mean_reward(theta, x)
-        assert np.allclose(means, np.exp(theta @ np.log(x).T + SIGMA**2 / 2))
+        assert np.allclose(means, np.exp(theta @ np.log(x).T + linear.SIGMA**2 / 2))
         return
     A, b = engine.linear_map(x)
     assert np.allclose(engine.mean_reward(theta, x), np.einsum("n...d,sd->sn...", A, theta) + b)
     if engine.n_arms:
-        assert A.shape == (6, K, engine.dim)
+        assert A.shape == (6, linear.K, engine.dim)
         arm = np.array([0, 3, 2, 1, 0, 0])
         one, offset_ = engine.linear_map(x, arm)
         assert np.array_equal(one, A[np.arange(6), arm])
@@ -90,10 +77,10 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
 @streamed
 def test_the_variance_of_every_row_is_recognised(declare):
     engine, _, _ = matched(declare)
-    if declare in (logarithms, noise_by_context):
+    if declare in (linear.logarithms, linear.noise_by_context):
         assert engine.noise is None
     else:
-        assert np.isclose(engine.noise, SIGMA**2)
+        assert np.isclose(engine.noise, linear.SIGMA**2)
 
 
 NOT_AT_HAND = {  # an sd, what is seen of the reward, and whether weights are the rows' precisions
@@ -115,7 +102,7 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
         pm.Normal("reward", mu, sd(x, reward, weight), observed=observed)
         return mu
 
-    engine = exact.match(built(declare, rows(n=N, d=D)))
+    engine = exact.match(built(declare, rows(n=linear.N, d=linear.D)))
     assert engine.noise is None
     assert engine.row_wise
     assert engine.rows.by_weight == by_weight
@@ -123,12 +110,14 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
 
 @pytest.mark.slow
 def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
-    data = data_of(ridge)
-    model = built(ridge, data)
+    data = linear.data_of(linear.ridge)
+    model = built(linear.ridge, data)
     engine = exact.match(model)
     before = engine.posterior(**data)
     with model:
-        pm.set_data({"x": np.zeros((2, D)), "observed_reward": np.ones(2), "weight": np.ones(2)})
+        pm.set_data(
+            {"x": np.zeros((2, linear.D)), "observed_reward": np.ones(2), "weight": np.ones(2)}
+        )
     after = engine.posterior(**data)
     assert np.array_equal(before.mean, after.mean)
     assert len(model["x"].get_value()) == 2
@@ -136,23 +125,25 @@ def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
 
 @pytest.mark.slow
 def test_large_rewards_do_not_swamp_small_features():
-    engine, data, _ = matched(joint_noise)  # which takes the way of the gradients
+    engine, data, _ = matched(linear.joint_noise)  # which takes the way of the gradients
     large = data | {"reward": 1e8 + data["reward"], "x": 1e-3 * data["x"]}
     precision, _ = engine.of_rows(engine.data(**large))
-    noise = np.linalg.inv(0.3 + np.diag(SIGMA**2 / data["weight"]))
+    noise = np.linalg.inv(0.3 + np.diag(linear.SIGMA**2 / data["weight"]))
     assert np.allclose(precision, large["x"].T @ noise @ large["x"], rtol=1e-9)
 
 
 @pytest.mark.slow
 def test_an_improper_prior_needs_rows():
-    engine, data, _ = matched(improper)
+    engine, data, _ = matched(linear.improper)
     with pytest.raises(Improper, match=r"'theta' ~ Flat: improper.*singular"):
         engine.posterior(**part(data, slice(0, 2)))
     for n in (0, 2):
-        assert isinstance(exact.match(built(improper, part(data, slice(0, n)))), ExactGaussian)
+        assert isinstance(
+            exact.match(built(linear.improper, part(data, slice(0, n)))), ExactGaussian
+        )
 
 
 def test_a_model_of_arms_needs_the_arm_of_each_row():
-    engine, data, _ = matched(arms)
+    engine, data, _ = matched(linear.arms)
     with pytest.raises(ValueError, match="depends on the arm"):
         engine.posterior(data["x"], data["reward"])

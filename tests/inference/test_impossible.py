@@ -10,7 +10,6 @@ import bayesbandit as bb
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
-from tests.bandit.test_sampled_door import quick
 from tests.cases import few, in_gate, slow_but
 from tests.players import anatomy
 
@@ -147,23 +146,6 @@ def of(reward, x=None):
             "arm": np.zeros(n, dtype=int)}  # fmt: skip
 
 
-@pytest.mark.slow
-def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
-    model = RewardModel(ordinal, {"theta": THETA})
-    x, reward = rng.normal(size=(6, 2)), np.array([0.0, 1, 2, 7, 3, 1])
-    with pytest.raises(
-        ValueError, match=r"reward of 7 .* row 3,.* allows, for example, 0, 1, 2, 3$"
-    ):
-        bb.fit(model, x, reward, engine="laplace")
-    bandit = quick(model)
-    bandit.update(x[:2], [0, 1], [3, 0])
-    decision = bandit.choose(x[0])
-    before = anatomy(bandit)
-    with pytest.raises(ValueError, match=r"reward of 7 .* allows, for example, 0, 1, 2, 3$"):
-        bandit.observe(decision, 7)
-    assert anatomy(bandit) == before
-
-
 @pytest.mark.parametrize(
     "engine", ["laplace", "advi", pytest.param("nuts", marks=pytest.mark.slow)]
 )
@@ -175,31 +157,6 @@ def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
         ValueError, match=rf"below: {engine}: .*-inf where it starts, by the rewards 4 \(row 1\)"
     ):
         bb.fit(model, rng.normal(size=(3, 2)), [0.1, 4, 0.2], engine=engine)
-
-
-@pytest.mark.slow
-def test_an_exact_engine_names_the_reward(rng):
-    def capped(x, reward, theta):
-        pm.Normal("reward", x @ theta, 1, observed=reward)
-        pm.Potential("cap", pt.switch(reward > 5, -np.inf, 0.0))
-        return x @ theta
-
-    def logarithmic(x, reward, theta):
-        pm.Normal("reward", x @ theta, 1, observed=pt.log(reward))
-        return x @ theta
-
-    model = RewardModel(capped, {"theta": THETA})
-    x = rng.normal(size=(3, 2))
-    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1, the context"):
-        bb.fit(model, x, [0.1, 7, 0.2])
-    with pytest.raises(
-        ValueError, match=r"reward of -7 the likelihood 0.* row 1, .*example, 0.5, 1, 1.5, 2, 3$"
-    ):
-        bb.fit(RewardModel(logarithmic, {"theta": THETA}), x, [0.1, -7, 0.2])
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
-    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1, the context"):
-        bandit.update(x, [0, 1, 0], [0.1, 7, 0.2])
-    assert bandit.belief.n.tolist() == [0, 0]
 
 
 def whole_beside(x, reward, theta):

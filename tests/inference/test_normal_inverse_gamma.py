@@ -7,24 +7,9 @@ import pytest
 from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import normal_inverse_gamma
 from tests.cases import few, in_gate, quick_but
+from tests.inference import unknown_noise
 from tests.inference.declared import built, rows
 from tests.inference.test_closed_forms import matched
-from tests.inference.unknown_noise import (
-    IN_BATCH,
-    PRIOR,
-    REFUSED,
-    D,
-    N,
-    arms,
-    correlated,
-    double_noise,
-    non_centred,
-    off_centre,
-    powers,
-    precision,
-    standard_deviation,
-    variance,
-)
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
@@ -33,11 +18,11 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
     def wide(x, reward, weight):
         s2 = pm.InverseGamma("s2", 2.0, 1.0)
         level = pm.Normal("level", 0.0, 1e12 * pm.math.sqrt(s2))
-        mu = level + x @ pm.Normal("theta", 0.0, pm.math.sqrt(s2), shape=D)
+        mu = level + x @ pm.Normal("theta", 0.0, pm.math.sqrt(s2), shape=unknown_noise.D)
         pm.Normal("r", mu, pm.math.sqrt(s2 / weight), observed=reward)
         return mu
 
-    data = rows(n=N, d=D)
+    data = rows(n=unknown_noise.N, d=unknown_noise.D)
     engine = normal_inverse_gamma.match(built(wide, data))
     near = engine.posterior(**data)
     far = engine.posterior(**data | {"reward": data["reward"] + offset})
@@ -50,12 +35,19 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
 
 
 KERNEL = {  # the exponent of the scale in the precision, and the noise at scale 1
-    variance: (-1, 1),
-    precision: (1, 1),
-    standard_deviation: (-2, 1),
-    double_noise: (-1, 4),
+    unknown_noise.variance: (-1, 1),
+    unknown_noise.precision: (1, 1),
+    unknown_noise.standard_deviation: (-2, 1),
+    unknown_noise.double_noise: (-1, 4),
 }
-NO_KERNEL = off_centre, correlated, non_centred, powers, arms, *IN_BATCH
+NO_KERNEL = (
+    unknown_noise.off_centre,
+    unknown_noise.correlated,
+    unknown_noise.non_centred,
+    unknown_noise.powers,
+    unknown_noise.arms,
+    *unknown_noise.IN_BATCH,
+)
 
 
 @pytest.mark.slow
@@ -64,17 +56,18 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     """N(mean reward, noise/weight) with a noise that is inverse gamma, under a ridge."""
     engine, _, _ = matched(declare)
     if declare not in KERNEL:
-        not_of_every_variance = declare in (powers, *IN_BATCH)
+        not_of_every_variance = declare in (unknown_noise.powers, *unknown_noise.IN_BATCH)
         assert (engine.noise is None) == (not engine.streams) == not_of_every_variance
         return
     exponent, noise = KERNEL[declare]
     assert engine.exponent == exponent
     prior = engine.distribution(engine.prior)
-    assert np.allclose([prior.shape, prior.scale * engine.noise], [PRIOR[0], noise * PRIOR[1]])
+    a, b = unknown_noise.PRIOR
+    assert np.allclose([prior.shape, prior.scale * engine.noise], [a, noise * b])
 
 
 def test_tiny_and_huge_rewards_keep_their_digits():
-    engine, data, _ = matched(variance)
+    engine, data, _ = matched(unknown_noise.variance)
     for scale in (1e-7, 1e7):
         one = engine.data(data["x"][:1], scale * data["reward"][:1], data["weight"][:1])
         power, rate, _ = engine.scalars(np.zeros(engine.dim), one)
@@ -91,11 +84,11 @@ LIKE_OTHERS = (
 
 
 @few("[no scale]")
-@pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, REFUSED))
+@pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, unknown_noise.REFUSED))
 @in_gate(5)
 def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
-    declare, words = REFUSED[name]
-    refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))
+    declare, words = unknown_noise.REFUSED[name]
+    refusal = normal_inverse_gamma.match(built(declare, rows(n=unknown_noise.N, d=unknown_noise.D)))
     assert isinstance(refusal, Refusal), "accepted"
     assert refusal.engine == "normal_inverse_gamma"
     assert words in refusal.reason

@@ -12,27 +12,10 @@ import pytest
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.plan import explain, plan
-from bayesbandit.model import RewardModel, reward_model
+from bayesbandit.model import reward_model
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 from tests.cases import few
-
-SOURCE = """
-def again(x, reward, weight, theta):
-    mu = shift(x) @ theta
-    pm.Normal("reward", mu, SIGMA, observed=reward)
-    return mu
-
-def shift(x):
-    return x + OFFSET
-"""
-
-
-def run(**around):
-    """The source as a cell of a notebook that is run (again), with other values around it."""
-    space = {"pm": pm, "__name__": "__main__"} | around
-    exec(SOURCE, space)
-    return RewardModel(space["again"], {"theta": Prior("Normal", dims="feature")})
 
 
 @few("[model0-exact_gaussian-0]")
@@ -119,21 +102,6 @@ def test_rows_that_an_engine_refuses_change_no_later_plan():
     other = found.without(Refusal("gibbs", "lost digits on these rows"))
     assert (found.engine, other.engine) == ("gibbs", "nuts")
     assert plan(declared.lasso, 3).engine == "gibbs"
-
-
-def test_a_cell_run_again_is_the_same_declaration_until_what_it_reads_changes():
-    basis = np.arange(3.0)
-    first = plan(run(SIGMA=1.0, OFFSET=basis), 3)
-    assert plan(run(SIGMA=1.0, OFFSET=basis.copy()), 3).method is first.method
-    for around in ({"SIGMA": 2.0, "OFFSET": basis}, {"SIGMA": 1.0, "OFFSET": basis + 1}):
-        other = plan(run(**around), 3)
-        assert other.method is not first.method
-    model = run(SIGMA=1.0, OFFSET=basis)
-    model.function.__globals__["SIGMA"] = 3.0
-    x, reward, _ = declared.rows()
-    evidence = [plan(m, 3).method.posterior(x, reward).log_evidence
-                for m in (model, run(SIGMA=3.0, OFFSET=basis))]  # fmt: skip
-    assert evidence[0] == evidence[1]
 
 
 @pytest.mark.slow

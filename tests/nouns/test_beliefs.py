@@ -12,6 +12,7 @@ from bayesbandit.systems.policy_tree.belief import PolicyTree
 from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, D, bandit, played, same, world
+from tests.nouns.test_strange_beliefs import Mean, Model
 
 OWN = {n: k for n, k in KINDS.items() if hasattr(k, "belief") and k is not Shared}  # (K, d): apart
 MODELS = {name: kind() for name, kind in OWN.items()} | {
@@ -66,31 +67,11 @@ def test_it_learns(name):
     assert np.sqrt((error**2).mean()) < 0.6 * np.sqrt(((x @ THETA.T) ** 2).mean())
 
 
-class Means(bb.Belief):
-    """The least that streams: each arm's mean reward, whatever the context."""
-
-    def __init__(self, n_arms, n_features):
-        self.n, self.n_features, self.sums = np.zeros(n_arms), n_features, np.zeros(n_arms)
-
-    def predict(self, x):
-        mean = np.broadcast_to(self.sums / np.maximum(self.n, 1), (len(x), len(self.n)))
-        return bb.LocationScale(mean, np.broadcast_to(1 / np.sqrt(1 + self.n), mean.shape))
-
-    def update(self, x, arm, reward, weight=None):
-        self.n = self.n + np.bincount(arm, minlength=len(self.n))
-        self.sums = self.sums + np.bincount(arm, reward, minlength=len(self.n))
-
-
-class Averages:
-    def belief(self, n_arms, n_features, normalize, seed):
-        return Means(n_arms, n_features)
-
-
 @few("[Greedy()]")
 @pytest.mark.parametrize("policy", [bb.Thompson(), bb.UCB(0.5), bb.TopTwo(), bb.Greedy()], ids=str)
 def test_two_methods_are_enough(policy):
     """It plays, learns and copies; what it cannot do is one sentence, and changes nothing."""
-    made = played(bandit(Averages(), policy), 30)
+    made = played(bandit(Model(Mean), policy), 30)
     decision = made.choose(world(300, 3)[0])
     np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0)
     same(made.copy(), made)
@@ -100,11 +81,11 @@ def test_two_methods_are_enough(policy):
         "posterior": lambda: made.posterior("a"),
         "state": lambda: made.save("nowhere"),
     }.items():
-        with pytest.raises(TypeError, match=f"Means needs a method .*`{needs}`.*, where"):
+        with pytest.raises(TypeError, match=f"Mean needs a method .*`{needs}`.*, where"):
             call()
     assert made.arms == ARMS
     with pytest.raises(TypeError, match="needs a method `reweigh`, where the weights"):
-        played(bandit(Averages(), policy, RECIPE["balance"].Tempered()), 3)
+        played(bandit(Model(Mean), policy, RECIPE["balance"].Tempered()), 3)
 
 
 def test_what_is_no_belief_is_named():

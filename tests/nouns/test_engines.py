@@ -10,6 +10,7 @@ import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
+from tests import declarations as declared
 from tests.cases import in_gate, slow_but
 from tests.nouns import RECIPE
 
@@ -18,21 +19,8 @@ every = pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAME
 NORMAL = bb.Prior("Normal", mu=0.5, sigma=1.5, dims="feature")
 
 
-@bb.reward_model(theta=NORMAL)
-def known_noise(x, reward, weight, theta):
-    pm.Normal("reward", x @ theta, 0.7 / pm.math.sqrt(weight), observed=reward)
-    return x @ theta
-
-
 @bb.reward_model(theta=NORMAL, sigma2=bb.Prior("InverseGamma", alpha=3, beta=1))
 def learned_noise(x, reward, weight, theta, sigma2):
-    pm.Normal("reward", x @ theta, pm.math.sqrt(sigma2 / weight), observed=reward)
-    return x @ theta
-
-
-@bb.reward_model(sigma2=bb.Prior("InverseGamma", alpha=3, beta=1))
-def conjugate(x, reward, weight, sigma2):
-    theta = pm.Normal("theta", 0.5, pm.math.sqrt(2 * sigma2), dims="feature")
     pm.Normal("reward", x @ theta, pm.math.sqrt(sigma2 / weight), observed=reward)
     return x @ theta
 
@@ -62,7 +50,7 @@ def few_steps(monkeypatch):
 
 def fitted(name):
     """A posterior by this engine, of the first of the models that it takes, and the model."""
-    for model in (known_noise, learned_noise, conjugate, chance):
+    for model in (declared.known, learned_noise, declared.conjugate, chance):
         try:
             return bb.fit(model, **rows(), engine=name, seed=1), model
         except NotThisEngine:
@@ -147,7 +135,7 @@ def test_wrong_draws_are_named(monkeypatch, match, said):
     monkeypatch.setattr(registry, "engines", list(registry.engines))
     registry.register(Engine("odd", match, "nothing"), before="exact_gaussian")
     with pytest.raises((TypeError, ValueError), match=said):
-        bb.fit(known_noise, **rows(), draws=20)
+        bb.fit(declared.known, **rows(), draws=20)
 
 
 def test_a_refusal_is_one():
@@ -157,7 +145,7 @@ def test_a_refusal_is_one():
 
 def scale():
     """A model of two positive variables and a real one, and rows."""
-    model = known_noise.with_priors(
+    model = declared.known.with_priors(
         theta=bb.Prior("Normal", mu=0, sigma=bb.Prior("HalfNormal", sigma=1), dims="feature")
     )
     return model, rows()
@@ -201,7 +189,7 @@ def test_draws_are_independent_only_if_the_engine_says_so(monkeypatch):
 
     def found(**says):
         bb.engines.sampler("walk", "a random walk", kind="approximation", **says)(walk)
-        built = known_noise.build(**rows())
+        built = declared.known.build(**rows())
         return registry.candidates("walk")[0].match(built).sample(rows()).diagnostics
 
     assert found().ess["theta"] < 50

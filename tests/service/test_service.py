@@ -91,16 +91,6 @@ def test_a_decision_is_in_the_log_before_it_is_returned(url):
     assert row.status == "open"
 
 
-def test_a_batch_is_one_call_with_its_own_ids(lite):
-    service, _ = begun(lite)
-    batch = service.decide(np.zeros((5, 2)), arms=["call", "mail"])
-    frame = service.log.frame()
-    assert frame["decision_id"].tolist() == batch.id.tolist()
-    assert not any("wait" in row for row in frame["arm"])
-    assert [one.id for one in batch] == batch.id.tolist()
-    np.testing.assert_array_equal(np.stack(frame["probabilities"]), batch.probabilities)
-
-
 def test_the_same_id_gives_the_same_decision(url):
     service, _ = begun(url)
     first = service.decide([0.1, 0.2], id="order-1")
@@ -226,19 +216,6 @@ def test_threads_and_asyncio(url):
     assert sorted(said) == ["again"] * 40 + ["timely"] * 40
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
-
-
-def test_a_reward_counts_once(url):
-    service, _ = begun(url)
-    decision = service.decide([0.5, -1.0])
-    assert service.reward(decision.id, 1) == "timely"
-    assert service.reward(decision.id, 1.0) == "again"
-    with pytest.raises(ValueError, match=f"{decision.id}' has the reward 1.0, and is told 2.0"):
-        service.reward(decision.id, 2.0)
-    assert service.learn() == 1
-    assert service.reward(decision.id, 1.0) == "again"
-    assert service.learn() == 0
-    assert service.bandit.history.reward.tolist() == [1.0]
 
 
 def test_a_reward_without_a_time_counts_though_the_clock_went_back(lite):
@@ -533,15 +510,6 @@ def test_limit(lite):
     assert [service.learn(limit=2) for _ in range(4)] == [2, 2, 1, 0]
     with pytest.raises(ValueError, match="limit must be an integer ≥ 1"):
         service.learn(limit=0)
-
-
-def test_the_same_script_goes_on(url):
-    service, clock = begun(url)
-    live(service, clock)
-    again, _ = begun(url)
-    assert again.version == service.version
-    assert same(again.bandit, service.bandit)
-    assert again.bandit.t == 60
 
 
 @pytest.mark.slow
