@@ -28,13 +28,14 @@ def played(model, rng, K=3, d=4, T=200):
             bb.Ridge(ridge=0.25 / 4, variance=0.25, intercept=False),
         ),
         (
-            bb.load_model("ridge").with_priors(lam=3.0, intercept=0),
-            bb.Ridge(ridge=3.0, variance="nig", intercept=False),
+            bb.load_model("ridge").with_priors(lam=3.0, lam0=3.0),
+            bb.Ridge(ridge=3.0, variance="nig"),
         ),
     ],
 )
 @few("declared0")
 def test_the_derived_belief_is_the_presets(declared, preset):
+    """With λ₀ = λ, the constant is one more column that is penalised like the rest."""
     derived, arms = played(declared, np.random.default_rng(0))
     written, same = played(preset, np.random.default_rng(0))
     np.testing.assert_array_equal(arms, same)

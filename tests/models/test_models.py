@@ -224,21 +224,6 @@ def test_an_intercept_leaves_a_closed_form_its_compiled_rounds(name):
     assert bandit.deciding is not None
 
 
-def test_a_declared_ridge_is_that_of_the_presets(rng):
-    """With λ₀ = λ, the constant is one more column that is penalised like the rest."""
-    x, reward, _, arm = rows(rng, 40)
-    declared = bb.load_model("ridge").with_priors(lam=3.0, lam0=3.0)
-    made = [
-        bb.Bandit(K, model, bb.Thompson(), n_features=D)
-        for model in (declared, bb.Ridge(3.0, "nig", prior=(1.0, 1.0)))
-    ]
-    for bandit in made:
-        bandit.update(x, arm, reward)
-    a, b = (bandit.belief.predict(x) for bandit in made)
-    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
-    np.testing.assert_allclose(a.sd, b.sd, rtol=1e-12)
-
-
 def test_another_prior_of_the_intercept_is_taken():
     ridge = bb.load_model("ridge")
     other = ridge.with_priors(intercept=bb.Prior("Normal", mu=0, sigma=10))

@@ -55,7 +55,7 @@ def whole(frame, model, balance=None, **settings):
 
 
 def same(one, other, tolerance=1e-11):
-    x, forgets = np.random.default_rng(5).normal(size=(7, 2)), one.belief.clock
+    x, forgets = np.random.default_rng(5).normal(size=(7, one.n_features)), one.belief.clock
     for a, b in zip(*(moments_of(bandit.belief, x) for bandit in (one, other)), strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
     if forgets is None:  # else rows that are forgotten may be counted
@@ -65,19 +65,6 @@ def same(one, other, tolerance=1e-11):
 
 
 MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), declared.noncentred])
-
-
-@pytest.mark.slow
-@given(
-    seed=seeds, model=MODELS, normalize=st.booleans(),
-    ends=st.lists(st.integers(0, 300), max_size=9), history=st.sampled_from([0, 70, 10_000]),
-)  # fmt: skip
-def test_any_partitions_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
-    frame, balance = log(seed), bb.InversePropensity(clip=0.2, normalize=normalize)
-    with dask.config.set(scheduler="sync"):
-        bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, history=history)
-        learned = bb.learn(pieces_of(frame, ends), bandit, features=["u", "v"])
-    same(learned, whole(frame, model, balance, history=history))
 
 
 FORGETFUL = {
@@ -189,10 +176,11 @@ def test_a_column_that_a_partition_lacks_is_named(column, tmp_path):
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
-    seed=seeds, encoded=st.booleans(), missing=st.sampled_from([None, None, 0, 30, 59]),
+    seed=seeds, model=MODELS, normalize=st.booleans(), history=st.sampled_from([0, 20, 10_000]),
+    encoded=st.booleans(), missing=st.sampled_from([None, None, 0, 30, 59]),
     sizes=st.lists(st.sampled_from([0, 1, 2, 9, 25]), max_size=8),
 )  # fmt: skip
-def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
+def test_random_partitions_are_one_table(seed, model, normalize, history, encoded, missing, sizes):
     """Empty ones, and some of one row; with levels that the first ones lack, and that the encoder
     has not seen; with a number that is missing, which is refused alike or learned alike."""
     frame, rng = log(seed, 60), np.random.default_rng(seed)
@@ -203,7 +191,9 @@ def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
         frame["country"] = np.where(np.arange(60) < 25, "fr", rng.choice(["de", "pt", "at"], 60))
         features = [*features, "country"]
         encoder, d = bb.Encoder.fit(frame[features].iloc[5:45]), None
-    bandit = bb.Bandit(ARMS, bb.Ridge(), bb.Thompson(), n_features=d, encoder=encoder)
+    balance = bb.InversePropensity(clip=0.2, normalize=normalize)
+    settings = {"n_features": d, "encoder": encoder, "history": history}
+    bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, **settings)
     ends = np.minimum(np.cumsum(sizes), 60)
     pieces = [frame.iloc[a:b] for a, b in pairwise([0, *ends.tolist(), 60])]
 
@@ -219,12 +209,7 @@ def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
         with pytest.raises(ValueError, match=f"partition {at} of the log: .* nan"):
             learned()
         return
-    parts = learned()
-    theirs = one.belief.arms
-    np.testing.assert_allclose(
-        parts.belief.arms, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max()
-    )
-    pd.testing.assert_frame_equal(parts.history.to_frame(), one.history.to_frame())
+    same(learned(), one)
 
 
 @pytest.mark.parametrize("categories", [False, True])
