@@ -10,11 +10,9 @@ from sklearn.datasets import load_diabetes
 import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import Refusal
-from bayesbandit.inference.gibbs.problem import lay_out
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import in_gate
 from tests.inference.declared import rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -131,13 +129,6 @@ def engine(model: RewardModel, data) -> Gibbs:
     return found
 
 
-def batch_error(values):
-    """The standard error of the mean of (chain, draw, …), from batch means."""
-    c, n = values.shape[:2]
-    means = values[:, : n // 20 * 20].reshape(c * 20, -1, *values.shape[2:]).mean(axis=1)
-    return means.std(axis=0, ddof=1) / np.sqrt(len(means))
-
-
 REFUSED = {
     "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
     "degrees of freedom": (
@@ -181,54 +172,6 @@ def averaged(x, reward, theta, sigma2):
     return mu
 
 
-BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BLOCKS)
-@in_gate(12)
-def test_a_sweep_takes_the_block_from_the_log_density(name):
-    """However it is put together: from statistics, rows, or sparse squares."""
-    model = BLOCKS[name]
-    data = rows(arms=2 if model.takes_arm else None)
-    found = engine(model, data if model.takes_weight else data | {"weight": None})
-    assert not set(found.auxiliary) & set(found.names)
-    whole, data = lay_out(found, found.data(**data)), found.data(**data)
-    assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
-    for seed in (1, 2):
-        theta, u = whole.flat(found.start(len(data[0]), np.random.default_rng(seed)))
-        u = whole.inside(u)
-        state = whole.named(theta, u)
-        given = [state[v.name] for v in found.given]
-        prior, likelihood = (found.natural(part, given) for part in (None, data))
-        precision, shift = whole.natural(u)
-        shift = shift + precision @ whole.layout.centre
-        np.testing.assert_allclose(precision, prior[0] + likelihood[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(shift, prior[1] + likelihood[1], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BLOCKS)
-@in_gate(6)
-def test_other_rows_are_laid_out_as_if_their_density_were_read(name):
-    """Where the noise of rows is known in form; also with other weights, and without rows."""
-    model = BLOCKS[name]
-    arms = 2 if model.takes_arm else None
-    found = engine(model, rows(arms=arms) | ({} if model.takes_weight else {"weight": None}))
-    assert found.noise is not None or name not in KERNEL
-    data = rows(n=17, seed=5, arms=arms)
-    for n in (17, 1):
-        few = found.data(**{k: v[:n] for k, v in data.items()})
-        whole, ours = lay_out(found, few), found.target(few)[0]
-        gaps = []
-        for seed in (1, 2, 3):
-            theta, u = whole.flat(found.start(len(few[0]), np.random.default_rng(seed)))
-            theta, u = theta + seed, whole.inside(u)
-            gaps.append(whole.layout.log_density(theta, u) - ours.layout.log_density(theta, u))
-        np.testing.assert_allclose(gaps, gaps[0], atol=1e-8 * (1.0 + abs(gaps[0])))
-        np.testing.assert_array_equal(found.target(few)[0].moves.speed, whole.moves.speed)
-
-
 @reward_model(tau2=IG)
 def walk(x, reward, tau2):
     theta = pm.GaussianRandomWalk(
@@ -247,20 +190,8 @@ def dense(x, reward, tau2):
     return x @ theta
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [walk, dense], ids=["walk", "dense"])
-def test_priors_that_are_not_diagonal(model):
-    """Moments of a chain against those given τ², averaged over its draws."""
-    data = {k: v for k, v in rows(d=6).items() if k != "weight"}
-    found = engine(model, data)
-    values = found.sample(data, 4000, 2, seed=3).values
-    whole, means = lay_out(found, found.data(**data)), []
-    for tau2 in values["tau2"].reshape(-1)[::10]:
-        precision, shift = whole.natural(np.log(np.atleast_1d(tau2)))
-        means.append(whole.layout.centre + np.linalg.solve(precision, shift))
-    theta = values["theta"]
-    error = np.hypot(batch_error(theta), batch_error(np.array(means)[None]))
-    assert np.all(np.abs(theta.mean(axis=(0, 1)) - np.mean(means, axis=0)) < 5 * error)
+BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
+BLOCKS |= {"walk": walk, "dense": dense}
 
 
 @pytest.mark.slow

@@ -300,20 +300,6 @@ def world(kind, n, d, rng):
 
 
 @pytest.mark.slow
-def test_the_mode_is_that_of_scikit_learn(rng):
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    x, reward = world(BINOMIAL, 300, 5, rng)
-    weight = rng.uniform(0.2, 3.0, 300)
-    glm = regression(template(bb.load_model("logistic").with_priors(intercept=0), 5, None), "gibbs")
-    theirs = linear_model.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
-    theirs.fit(x, reward, sample_weight=weight)
-    data = glm.block.data(x, reward, weight)
-    m, R = glm.whitening
-    phi = mode(glm.family, x @ R, x @ m, reward, glm.weights(data))
-    np.testing.assert_allclose(m + R @ phi, theirs.coef_[0], rtol=1e-6)
-
-
-@pytest.mark.slow
 def test_a_mode_that_is_not_found_is_no_mode():
     glm = regression(template(bb.load_model("logistic"), 2, None), "gibbs")
     with pytest.raises(RuntimeError, match="Bernoulli: the posterior's mode was not found"):
