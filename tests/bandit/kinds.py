@@ -218,12 +218,14 @@ DECLARED = {
         _made(bb.Sampled(declared.binary, "nuts", draws=20, tune=20, refit_every=40)),
         most=3, slow=True, rewards="binary",
     ),
-    "conjugate": Kind(_made(CLICKS), d=0, rewards="binary"),
+    "conjugate": Kind(_made(CLICKS), d=0, exact=True, rewards="binary"),
     "conjugate, compiled": Kind(
-        _made(CLICKS, bb.Thompson(min_probability=0.05)), d=0, rewards="binary"
+        _made(CLICKS, bb.Thompson(min_probability=0.05), bb.InversePropensity()),
+        d=0, exact=True, rewards="binary",
     ),
     "rates, compiled": Kind(
-        _made(SALES, bb.Thompson(), bb.InversePropensity(normalize=True)), d=0, rewards="counts"
+        _made(SALES, bb.Thompson(), bb.InversePropensity(normalize=True)),
+        d=0, exact=True, rewards="counts",
     ),
     "Laplace": Kind(_made(declared.binary, engine="laplace"), d=D, rewards="binary"),
 }  # fmt: skip
@@ -298,7 +300,10 @@ NO_SUMS = {  # whose belief depends on the order of rounds, or on the calls that
     *SYSTEMS,
 }
 KINDS_OF_SUMS = [name for name in KINDS if name not in NO_SUMS]
-ONE_BY_ONE = [*KINDS_OF_SUMS, "forest", "bootstrap", "tree", "tree, cv", "mixture", "levels"]
+ONE_BY_ONE = [
+    *(*KINDS_OF_SUMS, "half-lives", "walking", "walking, joint"),
+    *("forest", "bootstrap", "tree", "tree, cv", "mixture", "levels"),
+]
 
 
 def of_kinds(names: Iterable[str] = KINDS) -> Any:
@@ -364,7 +369,10 @@ def fitted(bandit, arm):
         return bb.fit(model, history.x[known], history.reward[known], weight[known],
                       arm=index, n_arms=len(bandit.arms))  # fmt: skip
     mine = history.arm == arm
-    return bb.fit(model, history.x[mine], history.reward[mine], weight[mine])
+    x, weight = history.x[mine] if bandit.n_features else None, weight[mine]
+    if getattr(bandit.balance, "normalize", False):
+        weight = weight / weight.mean()
+    return bb.fit(model, x, history.reward[mine], weight)
 
 
 def agree(bandit):

@@ -11,7 +11,7 @@ from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.bandit.late_rewards import ARMS, D, bandit_of, late_rounds, now
-from tests.cases import few, moments_of
+from tests.cases import moments_of
 
 Q, SIGMA2 = 0.03, declared.SIGMA**2
 
@@ -186,24 +186,3 @@ def test_a_declared_ridge_chooses_the_half_life_of_the_preset():
         at = (slice(None), 1) if model is by_arm else slice(None)
         mean = other.posterior("b").mean(probe)[at]
         np.testing.assert_allclose(mean, preset.posterior("b").mean(probe), rtol=1e-7, atol=1e-8)
-
-
-@few("[memory0]", "[memory2]")
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(
-    "memory", [{"drift": 0.02}, {"drift": 0.02, "variance": 0.3}, {"half_life": "auto"}]
-)
-def test_a_log_is_learned_one_round_after_the_other(memory, shared):
-    """`update` of many rounds is `update` of each of them."""
-    x, reward = changing(60)
-    k = np.arange(60) % 3
-    model = bb.Ridge(**memory)
-    whole, single = (bandit_of(bb.Shared(model) if shared else model) for _ in range(2))
-    z = np.repeat(x[:, None], 3, axis=1) if shared else x
-    whole.update(z, np.array(ARMS)[k], reward[np.arange(60), k])
-    for t in range(60):
-        single.update(z[t : t + 1], ARMS[k[t]], reward[t, k[t]])
-    one, other = ((b.belief.common if shared else b.belief) for b in (whole, single))
-    np.testing.assert_allclose(one.arms, other.arms, rtol=1e-12, atol=1e-14)
-    if "half_life" in memory:
-        np.testing.assert_allclose(one.log_weight, other.log_weight, rtol=1e-10)

@@ -53,13 +53,6 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
     assert len(pool.past_policies) <= settled + 2
 
 
-def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
-    bandit = balanced(bb.UCB(), propensity="estimated")
-    decision = bandit.choose(rng.normal(size=3))
-    bandit.observe(decision, 1.0)
-    np.testing.assert_allclose(bandit.history.weight, 3.0)  # one arm seen: nothing to regress
-
-
 @pytest.mark.parametrize("kind", ["pooled", "estimated"])
 def test_an_arm_that_comes_back_is_due_as_a_new_one(kind, rng):
     """Not only once it has as many rounds as the one that went."""
