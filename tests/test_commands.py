@@ -99,13 +99,6 @@ def test_an_option_has_all_that_its_annotation_declares(name):
             assert (option.envvar or None) == info.envvar, parameter
 
 
-def test_the_log_may_stand_in_the_environment():
-    commands = typer.main.get_command(app).commands
-    for name in ("serve", "learn", "report"):
-        log = next(one for one in commands[name].params if one.name == "log")
-        assert log.envvar == "BAYESBANDIT_LOG", name
-
-
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")]
 PAGES += [ROOT / "deploy" / "Dockerfile", ROOT / "deploy" / "compose.yaml", ROOT / ".ci" / "run"]

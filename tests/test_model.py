@@ -233,11 +233,6 @@ def test_what_a_declaration_does_is_checked(rng):
     assert error.value.__notes__ == ["in the declaration of the reward model 'mine'"]
 
 
-def test_a_model_of_a_file_goes_through_pickle():
-    model = bb.load_model("ridge").with_priors(lam=3)
-    assert pickle.loads(pickle.dumps(model)) == model
-
-
 def test_a_hidden_model_of_a_file_goes_through_pickle(tmp_path):
     path = tmp_path / "hidden.py"
     path.write_text(

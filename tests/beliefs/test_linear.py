@@ -103,21 +103,6 @@ def test_cross_validation_equals_scikit_learn_fold_by_fold(intercept, normalize,
             np.testing.assert_allclose(belief.posterior(k).location, theta, **close)
 
 
-@pytest.mark.parametrize("variance", ["rss/n", "nig"])
-def test_precision_weights_are_no_powers_of_the_likelihood_where_the_noise_is_not_known(variance):
-    """A row of weight w is one observation of variance σ²/w; w copies of it are w observations,
-    and say more about σ²: the estimate of θ agrees, its spread and degrees of freedom do not."""
-    x, _, r, _ = data(1, 20)
-    weighted = only(Ridge(variance=variance), x, r, np.full(20, 3.0))
-    repeated = only(Ridge(variance=variance), np.repeat(x, 3, axis=0), np.repeat(r, 3))
-    np.testing.assert_allclose(weighted.location, repeated.location, **close)
-    if variance == "rss/n":
-        np.testing.assert_allclose(weighted.spread, 3.0 * repeated.spread, **close)
-    else:
-        assert (weighted.df, repeated.df) == (22.0, 62.0)
-        assert (np.diag(weighted.spread) > 2.0 * np.diag(repeated.spread)).all()
-
-
 def test_before_any_data():
     """An unseen arm has variance x'x σ²/λ: the precision's inverse, not the precision."""
     x = np.array([[1.0, 2.0], [0.0, 0.0]])

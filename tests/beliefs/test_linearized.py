@@ -105,15 +105,6 @@ def test_between_modes_it_is_near(name):
     np.testing.assert_allclose(sd, spread, rtol=0.15)
 
 
-def test_a_weight_is_a_power_of_the_likelihood():
-    x, arm, reward, _ = rows("logistic", n=60)
-    twice, copied = (believed(LOGISTIC, refit_every=1) for _ in range(2))
-    twice.update(x, arm, reward, np.full(60, 2.0))
-    copied.update(*(np.repeat(v, 2, axis=0) for v in (x, arm, reward)), np.ones(120))
-    for a, b in zip(moments_of(twice, probe()), moments_of(copied, probe()), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-7)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("name", ["logistic", "probit", "poisson"])

@@ -27,7 +27,7 @@ def rows(seed=0):
     return county, floor, 1.0 + 0.5 * floor + rng.normal(size=N)
 
 
-def radon(observed=True):
+def radon():
     """Known scales: its posterior is Gaussian."""
     county, floor, y = rows()
     with pm.Model(coords={"county": list("abcd")}) as model:
