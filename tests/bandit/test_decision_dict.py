@@ -80,7 +80,7 @@ HOSTILE = [
     ({"x": 5.0}, "x must be"),
     ({"x": [[1.0], [1.0, 2.0]]}, "different lengths"),
     ({"unknown": 1}, "unknown key"),
-    ({**TWO, "probabilities": [1.0, 0.5], "propensity": 0.5, "min_probability": 0.0}, "sum to 1"),
+    ({**TWO, "probabilities": [0.5, 0.5], "propensity": 0.5, "min_probability": 0.0}, "sum to 1"),
 ]
 
 

@@ -387,8 +387,8 @@ def test_it_decides_and_learns_as_a_naive_bandit(name):
             assert decision.propensity == decision.probabilities[k]
             bandit.observe(decision, reward)
         naive.learn([Round(x.tolist(), bandit.arms[k], reward, p[k])])
-    kept = naive.rounds[27 - len(bandit.history) :]
-    np.testing.assert_allclose(bandit.history.weight, [r.weight for r in kept], rtol=near)
+        kept = naive.rounds[t + 1 - len(bandit.history) :]
+        np.testing.assert_allclose(bandit.history.weight, [r.weight for r in kept], rtol=near)
 
 
 @of_kinds(name for name, kind in KINDS.items() if kind.exact)
