@@ -153,9 +153,9 @@ def _check(value: Alpha, what: str, **bounds: float) -> None:
 class Floored:
     """The common part of all policies here.
 
-    min_probability: γ, the least probability of each available arm: a number, or a function of the
-        round t. With K available arms, p becomes γ + (1 − K γ) p, (5)
-        of mathematics.md; K γ ≤ 1.
+    min_probability: f, the least probability of each available arm: a number, or a function of the
+        round t. With K available arms, p becomes f + (1 − K f) p, (5)
+        of mathematics.md; K f ≤ 1.
     """
 
     __repr__ = settings_repr

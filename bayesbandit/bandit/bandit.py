@@ -32,8 +32,8 @@ from bayesbandit.bandit.observed import Observed
 from bayesbandit.beliefs.base import (
     Belief,
     BeliefModel,
+    CompiledArms,
     Declaring,
-    Kernel,
     Resizable,
     kernel_of,
     needed,
@@ -232,7 +232,7 @@ class Bandit:
         return self.layout.n_features
 
     @property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> CompiledArms | None:
         """The belief's kernels; None if it has none."""
         return self.belief.kernel if self.has_kernel else None
 
@@ -293,7 +293,7 @@ class Bandit:
         """Set names and history after the belief's arms have changed; rounds are kept."""
         self._name_arms(names)
         self.history = self.history.relaid(self.layout)
-        numbers(self.policy, self.rule, self.t + 1, len(names))  # raises if K γ > 1
+        numbers(self.policy, self.rule, self.t + 1, len(names))  # raises if K f > 1
 
     @transactions.exclusive
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:

@@ -16,8 +16,8 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import (
     Belief,
+    CompiledArms,
     Forgets,
-    Kernel,
     Refits,
     TakesTables,
     WithPosterior,
@@ -70,7 +70,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         decide = _decide_on_fork if needs_fork else _decide
         decision = decide(bandit, x, available, bandit.numbers(len(x)))
         rows = decision.rows[0] if one else decision.rows
-        return Decision(bandit.layout, rows, decision.late, tick=tick)
+        return Decision(bandit.layout, rows, decision.lazy, tick=tick)
 
 
 def choose_by_seeds(
@@ -217,23 +217,23 @@ def _decide(
     arms = np.flatnonzero(available)
     done = 0
     kind = TABULATED
-    late: Comparison | None = None
+    lazy: Comparison | None = None
     D = layout.n_columns
     K = len(layout.arms)
     if (dependent := _dependent(bandit, x, arms, numbers)) is None:
         rows, kind = describe(bandit, x, available, numbers)
     else:
-        prediction, late = dependent
+        prediction, lazy = dependent
         rows = np.empty((len(x), layout.width))
-    choose_many = (bandit.kernel or Kernel).functions.choose_many
+    choose_many = (bandit.kernel or CompiledArms).functions.choose_many
     for end in range(1, len(rows) + 1) if digests else [len(rows)]:
         if digests:
             restart(bandit, digests[end - 1])
         while done < end:
-            if late is None:
+            if lazy is None:
                 done = choose_many(rows[:end], done, D, K, kind, numbers, bandit.stream)
             else:
-                done = late.choose(rows[:end], done, D, K, arms, bandit.stream)
+                done = lazy.choose(rows[:end], done, D, K, arms, bandit.stream)
             if done < end:
                 refill(bandit)
     if dependent is not None:
@@ -243,7 +243,7 @@ def _decide(
     if bandit.of_arms:
         k = layout.records(rows)["arm"].astype(np.int64)
         rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
-    return Decision(layout, rows, None if late is None else (late, arms, by_rows))
+    return Decision(layout, rows, None if lazy is None else (lazy, arms, by_rows))
 
 
 def _dependent(

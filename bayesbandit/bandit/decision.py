@@ -38,7 +38,7 @@ FORM = {
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
-Late = tuple[Comparison | None, Array, JointRows | None]
+Lazy = tuple[Comparison | None, Array, JointRows | None]
 
 
 class Decision:
@@ -55,19 +55,19 @@ class Decision:
     not available has mean −∞, sd 0 and probability 0.
     """
 
-    __slots__ = ("ids", "late", "layout", "learned_by", "rows", "tick")
+    __slots__ = ("ids", "layout", "lazy", "learned_by", "rows", "tick")
 
     def __init__(
         self,
         layout: Layout,
         rows: Array,
-        late: Late | None = None,
+        lazy: Lazy | None = None,
         ids: Array | None = None,
         tick: Array | None = None,
     ) -> None:
         self.layout = layout
-        self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # computes missing probabilities of these arms, and sds of all
+        self.rows = rows  # (width,) or (n, width): see kernels/row_layout.py
+        self.lazy = lazy  # computes missing probabilities of these arms, and sds of all
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
@@ -75,13 +75,13 @@ class Decision:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a copy: it has the same id, so that both are learned once."""
         ids = self.identify()
-        return _restored, (self.layout, self.rows, self.late, ids, self.tick)
+        return _restored, (self.layout, self.rows, self.lazy, ids, self.tick)
 
     def settle(self, probabilities: bool = True, sds: bool = True) -> None:
         """Compute the probabilities that are still missing, and the standard deviations."""
-        if self.late is None:
+        if self.lazy is None:
             return
-        comparison, arms, prediction = self.late
+        comparison, arms, prediction = self.lazy
         rounds = np.atleast_1d(self.records)
         if probabilities and comparison is not None:
             rounds["last"] = 0.0
@@ -91,13 +91,13 @@ class Decision:
             rounds["scale"] = np.where(rounds["mean"] > -np.inf, prediction.sd, 0.0)
             prediction = None
         missing = comparison is not None or prediction is not None
-        self.late = (comparison, arms, prediction) if missing else None
+        self.lazy = (comparison, arms, prediction) if missing else None
 
     def fill_propensity(self) -> None:
         """Compute what the probability of the chosen arm takes, and of many arms no other."""
-        if self.late is None:
+        if self.lazy is None:
             return
-        comparison, arms, _ = self.late
+        comparison, arms, _ = self.lazy
         if comparison is None or not comparison.bounded:
             self.settle(sds=False)
             return
@@ -164,7 +164,7 @@ class Decision:
     @property
     def propensity(self) -> float | Array:
         """The chosen arm's probability, a float or (n,)."""
-        if self.late is not None:
+        if self.lazy is not None:
             self.fill_propensity()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
@@ -302,10 +302,10 @@ class Decision:
 def _restored(
     layout: Layout,
     rows: Array,
-    late: Late | None,
+    lazy: Lazy | None,
     ids: Array | None,
     tick: Array | None,
 ) -> Decision:
     """Return a copied decision, with a copy of rows that another process lends to read."""
     writeable = rows if rows.flags.writeable else np.array(rows)
-    return Decision(layout, writeable, late, ids, tick)
+    return Decision(layout, writeable, lazy, ids, tick)

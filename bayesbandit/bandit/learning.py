@@ -37,7 +37,7 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
     if type(decision) is not Decision:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
     with bandit.lock:
-        transactions.release(bandit)
+        transactions.unlock_counts(bandit)
         context_warnings.look(bandit)
         if bandit.history.limit != 0:
             decision.settle()
@@ -67,7 +67,7 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
             _update(bandit, x, arm, r, p, decision.layout.floors(rows), tick)
         else:
             checks.finite(r, what, checks.MAX_ABS_VALUE)
-            if not one or tick is not None or not _is_learned(bandit, decision.rows, float(r[0])):
+            if not one or tick is not None or not _learn_one(bandit, decision.rows, float(r[0])):
                 rows = rows.copy()
                 layout.records(rows)["reward"] = r
                 learn(bandit, rows, tick=tick)
@@ -198,7 +198,7 @@ def _rows_without_moments(bandit: Bandit, x: Array, index: Array) -> Array:
     return rows
 
 
-def _is_learned(bandit: Bandit, row: Array, reward: float) -> bool:
+def _learn_one(bandit: Bandit, row: Array, reward: float) -> bool:
     """Learn a row (width,) by one compiled call, if there is one; return whether it was learned."""
     if bandit.learning is None or bandit.kernel is None:
         return False

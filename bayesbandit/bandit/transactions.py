@@ -42,7 +42,7 @@ def guard(bandit: Bandit) -> None:
 def _guard_again() -> None:
     for bandit in list(_locked):
         bandit.lock = RLock()
-        release(bandit)
+        unlock_counts(bandit)
 
 
 if hasattr(os, "register_at_fork"):
@@ -57,22 +57,22 @@ def exclusive[**P, T](change: Callable[P, T]) -> Callable[P, T]:
         bandit: Any = args[0]
         with bandit.lock:
             try:
-                hold(bandit)
+                lock_counts(bandit)
                 return change(*args, **settings)
             finally:
-                release(bandit)
+                unlock_counts(bandit)
 
     return exclusive
 
 
-def hold(bandit: Bandit) -> None:
+def lock_counts(bandit: Bandit) -> None:
     """Lock the counts of the stream and the history: compiled calls refuse negative counts."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] >= 0:
             count[0] = -1 - count[0]
 
 
-def release(bandit: Bandit) -> None:
+def unlock_counts(bandit: Bandit) -> None:
     """Unlock the counts if they are locked."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
@@ -111,9 +111,9 @@ def reserve(bandit: Bandit, n: int) -> None:
     history, learning = bandit.history, bandit.learning
     if not history.has_room(n):
         try:
-            hold(bandit)
+            lock_counts(bandit)
             history.reserve(n)
         finally:
-            release(bandit)
+            unlock_counts(bandit)
     if learning is not None and learning.n_rows is not bandit.history.count:
         fast_path.publish(bandit)

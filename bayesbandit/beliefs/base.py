@@ -27,7 +27,7 @@ from bayesbandit.tables.encoder import Encoder
 Clock = Literal["rounds", "time"]
 
 
-class Kernel(Protocol):
+class CompiledArms(Protocol):
     """The arrays and compiled functions with which a belief learns rounds, and may decide them.
 
     It is optional: `Belief.kernel` is None without it.
@@ -96,7 +96,7 @@ class Belief(Protocol):
         return self.n == 0
 
     @property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> CompiledArms | None:
         """The kernels of this belief; None if it has none."""
         return None
 
@@ -313,7 +313,8 @@ def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
 def check(belief: Belief, maker: str) -> None:
     """Raise TypeError unless a belief has what a bandit calls."""
     for name in ("n", "n_features", *(k for k in dir(Belief) if k[0] != "_")):
-        if not hasattr(belief, name):
+        # of a class first: a property may compute much
+        if not (hasattr(type(belief), name) or hasattr(belief, name)):
             raise TypeError(
                 f"{maker}.belief(…) must give a belief; {shown(belief)} lacks `{name}`: a subclass "
                 "of `bayesbandit.Belief` or `bayesbandit.ByDraws` needs little"
@@ -324,7 +325,7 @@ def check(belief: Belief, maker: str) -> None:
         )
 
 
-def kernel_of(belief: Belief) -> Kernel | None:
+def kernel_of(belief: Belief) -> CompiledArms | None:
     """Return a belief's kernels; None if a subclass overrides what the kernels compute."""
     known = declares(belief, "kernel", ("predict", "update", "new", "n"))
     return None if known is None else belief.kernel

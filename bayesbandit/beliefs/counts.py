@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.base import Belief, CompiledArms
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
 from bayesbandit.checks import Array
@@ -16,7 +16,7 @@ from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.possible_rewards import EXAMPLE_REWARDS, impossible_reward
-from bayesbandit.kernels.conjugate import arms as kernel
+from bayesbandit.kernels.conjugate import arms as conjugate_arms
 from bayesbandit.kernels.conjugate import fading
 from bayesbandit.kernels.conjugate.fading import CLOCK
 from bayesbandit.kernels.rounds import NUMBERS, Kernels
@@ -24,7 +24,7 @@ from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
 
-SUM_COLUMNS = slice(kernel.N, kernel.REST + 1)
+SUM_COLUMNS = slice(conjugate_arms.N, conjugate_arms.REST + 1)
 
 
 class Counts(HalfLives):
@@ -35,7 +35,7 @@ class Counts(HalfLives):
 
     settings: Array
     functions: ClassVar[Kernels] = NUMBERS
-    n_at = kernel.N
+    n_at = conjugate_arms.N
     clock_at = CLOCK
 
     def __init__(
@@ -52,15 +52,15 @@ class Counts(HalfLives):
         parts += [normalize, method.reward_support.binary, method.reward_support.whole]
         self.settings = np.array(parts, dtype=np.float64)
         self.rates = np.array([each.rate for each in memory.each()])
-        arms = np.zeros((n_arms, kernel.WIDTH))
-        kernel.renew_all(arms, self.settings)
+        arms = np.zeros((n_arms, conjugate_arms.WIDTH))
+        conjugate_arms.renew_all(arms, self.settings)
         self._begin(memory, [arms] * len(self.rates))
 
     def __repr__(self) -> str:
         return f"Counts({self.plan.model.name}, n_arms={len(self.n)})"
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> CompiledArms:
         return self
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
@@ -72,7 +72,10 @@ class Counts(HalfLives):
     def predict(self, x: Array) -> Conjugate:
         arms = self.arms
         shape = (len(x), len(self.n))
-        a, b = (np.broadcast_to(arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
+        a, b = (
+            np.broadcast_to(arms[:, at], shape)
+            for at in (conjugate_arms.FIRST, conjugate_arms.SECOND)
+        )
         return Conjugate("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
@@ -152,21 +155,21 @@ class Counts(HalfLives):
     def known(self, k: int) -> Any:
         """Return the posterior distribution of arm k's mean reward."""
         method: ConjugateEngine = self.plan.method
-        return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
+        return method.family(method.name, *conjugate_arms.parameters(self.arms[k], self.settings))
 
     def posterior(self, k: int, rows: Arrays | None = None) -> Posterior:
         """Return the posterior of arm k. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
     def blank(self) -> Array:
-        return np.zeros((len(self.blocks), 1, kernel.WIDTH))
+        return np.zeros((len(self.blocks), 1, conjugate_arms.WIDTH))
 
     def renew(self) -> None:
         for arms in self.blocks:
-            kernel.renew_all(arms, self.settings)
+            conjugate_arms.renew_all(arms, self.settings)
 
     def arms_form(self, n: int) -> Records:
-        return Records(kernel.HEAD, n, dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO))
+        return Records(conjugate_arms.HEAD, n, dict.fromkeys(("hits", "rest"), AT_LEAST_ZERO))
 
     def restore(self, state: State) -> None:
         super().restore(state)

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.base import Belief, CompiledArms
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import Array
 from bayesbandit.forms import Form, Numbers, State
@@ -31,7 +31,7 @@ def aligned(shape: tuple[int, ...]) -> Array:
     return buffer[start : start + size].reshape(shape)
 
 
-class HalfLives(Belief, Kernel):
+class HalfLives(Belief, CompiledArms):
     """K arms as arrays, by M half-lives. The most probable half-life decides.
 
     blocks (M, K, …): the numbers of the arms, which the kernels update in place. log_weight (M,):

@@ -12,17 +12,17 @@ import numpy as np
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import SETTING_BOUNDS, Array, integer, number, one_of
-from bayesbandit.kernels import arm as layout
+from bayesbandit.kernels import arm as arm_numbers
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 
 RIDGE_CANDIDATES = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 VARIANCE_RULES = {
-    "empirical_bayes": layout.EMPIRICAL_BAYES,
-    "rss/n": layout.RSS_N,
-    "rss": layout.RSS,
-    "nig": layout.NIG,
+    "empirical_bayes": arm_numbers.EMPIRICAL_BAYES,
+    "rss/n": arm_numbers.RSS_N,
+    "rss": arm_numbers.RSS,
+    "nig": arm_numbers.NIG,
 }
 MIN_VARIANCE = 1e-6  # the default least σ² of "rss/n" and "rss"
 
@@ -155,20 +155,20 @@ class Ridge:
             rule = VARIANCE_RULES[self.variance]
             value = self.prior_rows
         else:
-            rule = layout.KNOWN_SIGMA2
+            rule = arm_numbers.KNOWN_SIGMA2
             value = float(self.variance)
         least = self.min_variance
         if least is None:
-            least = 0.0 if rule == layout.EMPIRICAL_BAYES else MIN_VARIANCE
+            least = 0.0 if rule == arm_numbers.EMPIRICAL_BAYES else MIN_VARIANCE
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:
             refit = 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
-        has_number = rule in (layout.EMPIRICAL_BAYES, layout.KNOWN_SIGMA2)
+        has_number = rule in (arm_numbers.EMPIRICAL_BAYES, arm_numbers.KNOWN_SIGMA2)
         shape, scale = self.prior
-        return layout.settings_of(
+        return arm_numbers.settings_of(
             grid,
             columns=D,
             penalised=n_features if self.intercept == "unpenalised" else D,

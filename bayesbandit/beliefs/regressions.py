@@ -15,14 +15,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs import ridge_arms
-from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.base import Belief, CompiledArms
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, integer
 from bayesbandit.forms import Arrays, Form, State
-from bayesbandit.kernels import arm as layout
+from bayesbandit.kernels import arm as arm_numbers
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
 from bayesbandit.kernels.linear import pool_noise
@@ -154,7 +154,7 @@ class Regressions(HalfLives):
     @property
     def head(self) -> Any:
         """The heads of the arms that decide, by name (`kernels/arm.py`): a view."""
-        return layout.heads(self.arms)
+        return arm_numbers.heads(self.arms)
 
     @property
     def sigma2(self) -> Array:
@@ -186,7 +186,7 @@ class Regressions(HalfLives):
     # ---- kernels ---------------------------------------------------------------------------------
 
     @property
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> CompiledArms | None:
         """The kernels; None where Python computes regressors, or rounds are kept for refits."""
         return self if self.plain and self.rounds is None else None
 
@@ -395,14 +395,14 @@ class Regressions(HalfLives):
 
     def coefficients(self, k: int) -> Array:
         """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
-        arm = layout.view(self.arms[k], self.features.columns)
+        arm = arm_numbers.view(self.arms[k], self.features.columns)
         theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)  # Bθ = b is Uθ = t
         theta[-1] += arm.head.shift
         return np.asarray(theta)
 
     def inverse(self, k: int) -> Array:
         """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
-        arm = layout.view(self.arms[k], self.features.columns)
+        arm = arm_numbers.view(self.arms[k], self.features.columns)
         # B = U'DU, and so B⁻¹ = HH' with H = U⁻¹ D^(−1/2)
         half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
         P = half @ half.T
@@ -410,21 +410,21 @@ class Regressions(HalfLives):
 
     def precision(self, k: int) -> Array:
         """Return B (D, D) of arm k, about its origin."""
-        arm = layout.view(self.arms[k], self.features.columns)
+        arm = arm_numbers.view(self.arms[k], self.features.columns)
         return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
 
     def linear_posterior(self, k: int, rows: Arrays | None = None) -> LinearPosterior:
         """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
-        arm = layout.view(self.arms[k], self.features.columns)
+        arm = arm_numbers.view(self.arms[k], self.features.columns)
         P = self.inverse(k)
-        is_shifted = interpreted(layout.is_shifted)(self.settings)  # from an origin of its own
+        is_shifted = interpreted(arm_numbers.is_shifted)(self.settings)  # from an origin of its own
         d = self.features.width
         origin = None
         weighted = None
         if is_shifted and arm.head.n:
             origin = arm.origin[:d].copy()
         if rows is not None:
-            weight = rows["weight"] / arm.head.w_bar
+            weight = rows["weight"] / arm.head.weight_divisor
             z, _ = self.features(rows["x"] if origin is None else rows["x"] - origin)
             weighted = WeightedRows(z, rows["reward"], weight, P, int(arm.head.n))
         spread = scaled(P, arm.head.sigma2)

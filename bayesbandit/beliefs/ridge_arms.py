@@ -12,16 +12,15 @@ from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
 from bayesbandit.checks import Array
 from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
-from bayesbandit.kernels import arm as layout
-from bayesbandit.kernels import fading, scoring
-from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels import arm as arm_numbers
+from bayesbandit.kernels import fading, linear, scoring
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
 
 
 def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
     """Return the settings with the prior θ ~ N(m, σ²Λ⁻¹), m (D,) and Λ (D, D), in place of λ."""
-    layout.named(settings).penalised = 0.0
+    arm_numbers.named(settings).penalised = 0.0
     root = cholesky(precision)  # Λ = R'R = U'DU with a unit diagonal of U, as kernels keep B
     U = root / np.diag(root)[:, None]
     return np.concatenate([settings, np.diag(root) ** 2, U @ mean, U.ravel()])
@@ -29,9 +28,9 @@ def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
 
 def new_arms(n_arms: int, settings: Array) -> Array:
     """Return the numbers of arms before any data, computed in Python, to avoid a compilation."""
-    arms = np.empty((n_arms, layout.arm_width(settings)))
+    arms = np.empty((n_arms, arm_numbers.arm_width(settings)))
     for arm in arms:
-        interpreted(kernel.initialise)(arm, settings)
+        interpreted(linear.initialise)(arm, settings)
     return arms
 
 
@@ -40,11 +39,11 @@ def form(settings: Array, n_arms: int, learns: bool = True) -> Records:
 
     learns: whether they have all numbers, and not only those that predict.
     """
-    D = int(layout.named(settings).columns)
-    width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
-    parts: dict[str, object] = dict.fromkeys(("d", "lam", "w_bar"), ABOVE_ZERO)
+    D = int(arm_numbers.named(settings).columns)
+    width = arm_numbers.arm_width(settings) if learns else interpreted(arm_numbers.core_width)(D)
+    parts: dict[str, object] = dict.fromkeys(("d", "lam", "weight_divisor"), ABOVE_ZERO)
     parts |= {"sigma2": Numbers(least=0.0, most=np.inf), "df": Numbers(least=5e-324, most=np.inf)}
-    return Records(layout.arm_type(D, width), n_arms, parts)
+    return Records(arm_numbers.arm_type(D, width), n_arms, parts)
 
 
 class RidgeArms:
@@ -57,12 +56,12 @@ class RidgeArms:
     def __init__(self, arms: Array, settings: Array) -> None:
         self.arms = arms
         self.settings = settings
-        self.setting = layout.named(settings)
+        self.setting = arm_numbers.named(settings)
 
     @property
     def head(self) -> Any:
         """The heads of the arms (K,), by name (`kernels/arm.py`): a view."""
-        return layout.heads(self.arms)
+        return arm_numbers.heads(self.arms)
 
     @property
     def n_columns(self) -> int:
@@ -90,7 +89,7 @@ class RidgeArms:
             left = sums.learn(self.arms, self.settings, *rows)
             rows = rows if left.all() else tuple(values[left] for values in rows)
         x, arm, reward, weight = rows
-        update = without(update_many, *kernel.unreached(self.settings))
+        update = without(update_many, *linear.unreached(self.settings))
         update(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def learn_at(self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array) -> None:
@@ -132,12 +131,12 @@ class RidgeArms:
         tick: when the rows were decided (n,), if they fade.
         """
         arm = self.arms[k]
-        rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
+        rebuild = without(linear.rebuild, *linear.unreached(self.settings))
         z = self.design(x)
         if tick is None:
             rebuild(arm, z, reward, weight, self.settings)
             return
-        head = layout.heads(arm)
+        head = arm_numbers.heads(arm)
         clock = float(head["clock"])
         share = self.share_of(tick, np.full(len(tick), k))
         rebuild(arm, z, reward, share * weight, self.settings)
@@ -157,7 +156,7 @@ class RidgeArms:
                 mine = mine[self.share_of(tick[mine], arm[mine]) > fading.MIN_ROWS_LEFT]
                 at = tick[mine]
             self.rebuild(k, x[mine], reward[mine], weight[mine], at)
-        kernel.pool_noise(self.arms, self.settings)
+        linear.pool_noise(self.arms, self.settings)
 
     def absorb(self, other: RidgeArms) -> None:
         """Learn the rows that another's arms have learned, as if they had come next.
@@ -169,22 +168,22 @@ class RidgeArms:
         """
         for mine, its in zip(self.arms, other.arms, strict=True):
             if self.setting.rate:
-                now = float(max(layout.heads(mine)["clock"], layout.heads(its)["clock"]))
+                now = float(max(arm_numbers.heads(mine)["clock"], arm_numbers.heads(its)["clock"]))
                 its = its.copy()
                 for arm in (mine, its):
                     self._fade_to(now, arm)
             sums.merge(mine, its, self.settings)
-        kernel.pool_noise(self.arms, self.settings)
+        linear.pool_noise(self.arms, self.settings)
 
     # ---- forgetting ------------------------------------------------------------------------------
 
     def _fade_to(self, tick: float, arm: Array) -> None:
         """Bring an arm to this tick, also if fading could wait."""
-        head = layout.heads(arm)
+        head = arm_numbers.heads(arm)
         share = np.exp(self.setting.rate * (head["clock"] - tick))
         head["clock"] = tick
         if head["n"] > 0 and share < 1.0:
-            fading.fade(arm, share, self.settings, np.empty(kernel.scratch(self.settings)))
+            fading.fade(arm, share, self.settings, np.empty(linear.scratch(self.settings)))
 
     def count_left(self, arm: Array, share: Array) -> None:
         """Add the shares (n,) of rows to what is left of their arms' rows."""

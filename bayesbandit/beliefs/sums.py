@@ -84,9 +84,9 @@ def learn_arm(numbers: Array, settings: Array, x: Array, reward: Array, weight: 
     share = square / (spread or 1.0)
     moments = {
         "mean_r": reward[0] + mean,
-        "spread": spread,
-        "skew": share @ gap,
-        "tail": share @ gap**2,
+        "m2": spread,
+        "m3_over_m2": share @ gap,
+        "m4_over_m2": share @ gap**2,
     }
     _count(arm.head, len(x), {"sum_w": sum_w, **moments})
     renew(numbers, settings)
@@ -171,7 +171,7 @@ def _add_root(
 
 def _count(head: Any, n: float, new: Any) -> None:
     """Count n rows, and add Σw and the moments of rewards in another head."""
-    moments = new["mean_r"], new["spread"], new["skew"], new["tail"]
+    moments = new["mean_r"], new["m2"], new["m3_over_m2"], new["m4_over_m2"]
     interpreted(add_moments)(head, head.sum_w, new["sum_w"], *moments)
     head.n += n
     head.sum_w += new["sum_w"]

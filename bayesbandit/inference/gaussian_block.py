@@ -115,7 +115,7 @@ class GaussianBlock:
         # θ beside the mean, as in a noise scale that depends on it: no function of m alone
         if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
-        return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
+        return cut if Degrees([cut], {self.density.mean_input: 1.0}).of(cut) <= 2 else None
 
     @cached_property
     def row_wise(self) -> bool:
@@ -125,7 +125,7 @@ class GaussianBlock:
         return apart and not not_additive(self.density)
 
     @cached_property
-    def rows(self) -> RowNoise:
+    def row_noise(self) -> RowNoise:
         """How precise rows are, where they are `row_wise`."""
         if not self.row_wise or self.through_mean is None:
             return RowNoise()
@@ -189,7 +189,7 @@ class GaussianBlock:
 
     @cached_property
     def _curvature(self) -> Compiled:
-        m = self.density.given_mean
+        m = self.density.mean_input
         cut = self.through_mean
         assert cut is not None
         # each row has its own m, so that the Hessian in m is diagonal: the gradient of Σ slopes

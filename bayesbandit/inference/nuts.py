@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ENGINE = "nuts"
 TUNING_DRAWS = 600
-TUNE_WARM = 200
+RESUMED_TUNING = 200
 LARGE_CONTEXT = 30.0  # whose exponential is beyond 1e13
 TRIAL_DRAWS = 20  # draws of a first run, which takes a second longer than later ones
 ARVIZ_NAMES = {  # nutpie's names to ArviZ's
@@ -106,7 +106,7 @@ class Nuts:
         if start is not None and start.shape[-1] == compiled.n_dim:
             compiled = dataclasses.replace(compiled, initial_point_func=_one_of(start))
         if tune is None:
-            tune = TUNING_DRAWS if start is None else TUNE_WARM
+            tune = TUNING_DRAWS if start is None else RESUMED_TUNING
         try:
             sampler = nutpie.sample(
                 compiled,

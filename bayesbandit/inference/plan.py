@@ -207,7 +207,9 @@ class Plan:
         method = self.method
         if isinstance(method, ConjugateEngine):
             return method.streams
-        if not (self.closed_form and method.streams) or (normalize and not method.rows.by_weight):
+        if not (self.closed_form and method.streams) or (
+            normalize and not method.row_noise.by_weight
+        ):
             return False
         try:
             method.distribution(method.prior)
@@ -253,7 +255,10 @@ class Plan:
         elif self.closed_form or self.row_likelihood.refused:
             how = "its draws are renewed when there are more rounds: bb.Sampled(refit_every=…)"
         else:
-            how = "each reward weights the posterior draws: bb.Sampled(draws=…, refit_below=…)"
+            how = (
+                "each reward weights the posterior draws, which are drawn again when too few have "
+                "weight: bb.Sampled(draws=…, refit_below=…)"
+            )
         return f"  a bandit plays it: {how}"
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
@@ -336,7 +341,7 @@ class Plan:
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
 
-    def warm_up(self) -> None:
+    def compile_kernels(self) -> None:
         """Compile the kernels of Gibbs, once, by a run on the meaningless rows that a model has.
 
         Weights are 1, because a probit likelihood wants whole ones.
@@ -393,12 +398,12 @@ def plan(
         if n_arms is None:
             raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
         n_arms = integer(n_arms, "n_arms", 1)
-    with holding(model, "trial rows (standard normal contexts, rewards 0 and 1)"):
+    with naming_the_model(model, "trial rows (standard normal contexts, rewards 0 and 1)"):
         return plan_of_built(model, template(model, d, n_arms), engine)
 
 
 @contextmanager
-def holding(model: Declaration, rows: str) -> Iterator[None]:
+def naming_the_model(model: Declaration, rows: str) -> Iterator[None]:
     """Add the model's name to PyMC's error for a parameter out of its bounds on these rows."""
     try:
         yield

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import Planned, SampledDraws
-from bayesbandit.inference.graph_analysis.density import lengths
+from bayesbandit.inference.graph_analysis.density import shapes_of
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.of_draws import OfDraws, with_known_lengths
@@ -123,7 +123,7 @@ class Target:
         self.constraints = {
             str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
         }
-        self.shapes = lengths(model)
+        self.shapes = shapes_of(model)
         self.start = self._begin()
         self.dim = len(self.start)
         self.rows: Mapping[str, np.ndarray] = {}
@@ -134,7 +134,7 @@ class Target:
         self.rows = rows
         self.start = self._begin()
         if len(self.start) != self.dim:  # of a variable with a value for each row
-            self.shapes = lengths(self.model)
+            self.shapes = shapes_of(self.model)
             self.dim = len(self.start)
             for compiled in ("_declared", "_density"):
                 vars(self).pop(compiled, None)

@@ -25,7 +25,7 @@ HEAD = np.dtype((np.record, [(name, "f8") for name in (
     "sigma2",  # the noise variance
     "df",  # the degrees of freedom of θ
     "lam",  # the penalty λ
-    "w_bar",  # the divisor of the weights
+    "weight_divisor",  # the divisor of the weights
     "shift",  # what rewards are measured from where an intercept takes up any shift
     "residual",  # ‖r − Xθ‖²_W, for the empirical Bayes rule,
     "scaled_sum_w",  # Σw over the divisor,
@@ -34,9 +34,9 @@ HEAD = np.dtype((np.record, [(name, "f8") for name in (
     "walked",  # the variance of a coefficient's steps so far over σ², where θ walks
     "clock",  # the tick at which all these numbers hold
     "mean_r",  # the moments of the rewards for empirical Bayes (`kernels/reward_moments.py`): m,
-    "spread",  # M₂ = Σw (r − m)²,
-    "skew",  # M₃ and
-    "tail",  # M₄, the same sums of third and fourth powers, over M₂
+    "m2",  # M₂ = Σw (r − m)²,
+    "m3_over_m2",  # M₃ and
+    "m4_over_m2",  # M₄, the same sums of third and fourth powers, over M₂
     "sum_wrr",  # Σwr², and
     "due",  # the number of rows at which to factorise again, where sums are kept
     "spare0", "spare1", "spare2", "spare3",

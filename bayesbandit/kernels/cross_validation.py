@@ -22,7 +22,7 @@ def put_system(arm, settings, without, lam, out):
     D = arm.d.size
     M = stride(D)
     penalised = int(setting.penalised)
-    w_bar = arm.head.w_bar
+    weight_divisor = arm.head.weight_divisor
     sums = sums_of(arm, int(setting.folds))
     copy_into(out.U, sums.G)
     for i in range(D):
@@ -33,10 +33,10 @@ def put_system(arm, settings, without, lam, out):
             fold = sums.folds[without]
             out.t[i] -= fold[2 + i]
             add_scaled(row[i:D], -1.0, fold[2 + D + i * D + i :])
-        out.t[i] /= w_bar
+        out.t[i] /= weight_divisor
         for j in range(D):
             # B is symmetric: the upper triangle is enough
-            row[j] = row[j] / w_bar if j >= i else 0.0
+            row[j] = row[j] / weight_divisor if j >= i else 0.0
         if i < penalised:
             row[i] += lam
 

@@ -67,7 +67,7 @@ def fade(numbers, share, settings, work):
     # M₂ = Σw (r − m)² shrinks as all weights do; m, M₃/M₂ and M₄/M₂ are averages and stay
     head.n_left *= share
     head.sum_w *= share
-    head.spread *= share
+    head.m2 *= share
     if keeps_sums(setting):
         # X'WX, X'Wr, r'Wr and the folds' shrink; B is made from them
         sums = sums_of(arm, folds)

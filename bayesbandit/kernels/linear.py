@@ -53,7 +53,7 @@ def initialise(numbers, settings):
     M = stride(D)
     arm = arm_of(numbers, D)
     numbers[:] = 0.0
-    arm.head.lam, arm.head.w_bar = settings[GRID], 1.0
+    arm.head.lam, arm.head.weight_divisor = settings[GRID], 1.0
     if has_prior(settings):
         root = settings[GRID + 1 :]
         copy_into(arm.d, root)
@@ -123,8 +123,8 @@ def set_noise(arm, settings, work):
     if rule == EMPIRICAL_BAYES:
         head.residual = rss  # for `pool_noise`, which has the last word
         # weights stand in the loss over their divisor, and so they do in what it is divided by
-        head.scaled_sum_w = head.sum_w / head.w_bar
-        head.prior_w = setting.noise_parameter * (head.sum_w / (head.w_bar * n))
+        head.scaled_sum_w = head.sum_w / head.weight_divisor
+        head.prior_w = setting.noise_parameter * (head.sum_w / (head.weight_divisor * n))
     # Appendix A's identity holds for RSS/n; RSS is the pseudocode's, which n does not divide
     head.sigma2 = max(rss if rule == RSS else rss / n, setting.min_variance)
 
@@ -190,7 +190,7 @@ def refactorise(arm, settings, work):
     n, schedule = head.n, setting.schedule
     if setting.normalize > 0.0 and head.sum_w > 0.0:
         # weights over their average have the average 1: beside them λ keeps its strength
-        head.w_bar = head.sum_w / n
+        head.weight_divisor = head.sum_w / n
     if setting.folds > 0.0:
         head.lam = cross_validated(arm, settings, work)
     # after `schedule` rows, or, where it is negative, when rows have grown by that share
@@ -204,7 +204,7 @@ def factorise(arm, settings):
     put_system(arm, settings, ALL_ROWS, 0.0 if has_prior(settings) else arm.head.lam, arm)
     # loss = min over θ of Σ w (r − x'θ)² + (θ − m)'Λ(θ − m) = r'Wr + m'Λm − b'B⁻¹b,
     # b = X'Wr + Λm
-    rr = arm.head.sum_wrr / arm.head.w_bar
+    rr = arm.head.sum_wrr / arm.head.weight_divisor
     if has_prior(settings):
         rr += add_prior(arm, settings[GRID + 1 :])
     arm.head.loss = factor(arm, rr)
@@ -256,7 +256,7 @@ def update(numbers, z, r, w, settings, work):
     else:
         y = r - arm.head.shift
         # B and X'Wr are over the divisor of the weights, and so is a row that comes between
-        arm.head.loss += rotate_in(arm, x, y, w / arm.head.w_bar, 0)
+        arm.head.loss += rotate_in(arm, x, y, w / arm.head.weight_divisor, 0)
     set_noise(arm, settings, work)
 
 

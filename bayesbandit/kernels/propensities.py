@@ -122,10 +122,10 @@ def put_chances(row, first, out):
         if row.mean[first + a] == -np.inf:
             out[a] = 0.0
         elif row.last[first + a] < 0.0:
-            # U new arms of K: each has 1/K, with and without the floor γ (γ + (1 − Kγ)/K = 1/K)
+            # U new arms of K: each has 1/K, with and without the floor f (f + (1 − Kf)/K = 1/K)
             out[a] = 1.0 / count
         else:
-            # an old one: p' = γ + (1 − Kγ) p (K − U)/K
+            # an old one: p' = f + (1 − Kf) p (K − U)/K
             out[a] = floor + (1.0 - count * floor) * (out[a] * (1.0 - new / count))
     return True
 

@@ -24,11 +24,11 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     gap = mean - head.mean_r
     old = 1.0 - new
     between = gap * gap * old * weight
-    total = head.spread + spread + between
+    total = head.m2 + spread + between
     head.mean_r += new * gap
     if not total > 0.0:
         return
-    mine = head.spread / total
+    mine = head.m2 / total
     its = spread / total
     between = between / total
     back = new * gap  # how far the common mean is from the old one,
@@ -36,15 +36,15 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     # M₄ about the common mean: each part's own moments are moved by `back` or `on`, as
     # Σ(r − m + g)⁴ = M₄ + 4g M₃ + 6g² M₂ + g⁴ W; the last terms of both parts add to `between`
     # old + new = 1 makes new³ + old³ = 1 − 3 new·old, and old² − new² = old − new for M₃
-    head.tail = (
-        mine * (head.tail - 4.0 * back * head.skew + 6.0 * back * back)
+    head.m4_over_m2 = (
+        mine * (head.m4_over_m2 - 4.0 * back * head.m3_over_m2 + 6.0 * back * back)
         + its * (tail + 4.0 * on * skew + 6.0 * on * on)
         + between * gap * gap * (1.0 - 3.0 * new * old)
     )
-    moved = head.skew - 3.0 * back
+    moved = head.m3_over_m2 - 3.0 * back
     its_moved = skew + 3.0 * on
-    head.skew = mine * moved + its * its_moved + between * gap * (old - new)
-    head.spread = total
+    head.m3_over_m2 = mine * moved + its * its_moved + between * gap * (old - new)
+    head.m2 = total
 
 
 @njit(cache=True)
@@ -67,7 +67,7 @@ def kurtosis(arms):
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         gap = head.mean_r - mean
-        spread += head.spread / head.w_bar + head.scaled_sum_w * gap * gap
+        spread += head.m2 / head.weight_divisor + head.scaled_sum_w * gap * gap
     if not spread > MIN_SPREAD:
         return 1.0, 0.0
     share = 1.0 / spread
@@ -76,10 +76,10 @@ def kurtosis(arms):
         head = head_of(arms[k])
         gap = head.mean_r - mean
         gap2 = gap * gap
-        own = head.spread / head.w_bar
+        own = head.m2 / head.weight_divisor
         # Σ(r − m)⁴ about the mean of all is M₄ + 4g M₃ + 6g² M₂ + g⁴ W: `within` times M₂, and
         # `between` times g²
-        within = head.tail + 4.0 * gap * head.skew + 6.0 * gap2
+        within = head.m4_over_m2 + 4.0 * gap * head.m3_over_m2 + 6.0 * gap2
         between = head.scaled_sum_w * gap2
         tail += share * own * within + share * between * gap2
     # with W = Σw: κ = (M₄/W)/(M₂/W)² = W (M₄/M₂)/M₂, and E X² ≥ (E X)² says that κ ≥ 1

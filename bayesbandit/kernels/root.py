@@ -17,10 +17,10 @@ from bayesbandit.runtime.compiling import njit
 MIN_PRECISION = 1e-300  # d of a direction about which nothing is known
 MAX_VARIANCE = 1e250  # a variance beyond which nothing is known
 
-kernel = njit(cache=True, error_model="numpy")
+compiled = njit(cache=True, error_model="numpy")
 
 
-@kernel
+@compiled
 def pivot(d, t, k, p, w, y):
     """Eliminate the entry p in column k of a row with weight w and reward y. Return c and s, by
     which row k of U is mixed with the rest of the row, and what is left of w and y."""
@@ -40,7 +40,7 @@ def pivot(d, t, k, p, w, y):
     return c, s, c * w, left
 
 
-@kernel
+@compiled
 def mix(u, j, x, c, s, p):
     """Make u_j the average c u_j + s x; return x − p u_j."""
     left = x - p * u[j]
@@ -48,7 +48,7 @@ def mix(u, j, x, c, s, p):
     return left
 
 
-@kernel
+@compiled
 def rotate_in(arm, x, y, w, first):
     """Add a row x (stride,) with reward y and weight w; return what the loss grows by.
 
@@ -99,7 +99,7 @@ def rotate_in(arm, x, y, w, first):
     return w * y * y
 
 
-@kernel
+@compiled
 def rotate_rows(arm, d, t, U, weight, work):
     """Add the rows of another root, each with this weight times its own; return what the loss grows
     by. work (stride,) is scratch.
@@ -119,7 +119,7 @@ def rotate_rows(arm, d, t, U, weight, work):
     return loss
 
 
-@kernel
+@compiled
 def factor(arm, rr):
     """Factor B = U'DU in place, whose upper triangle U holds, and b = U'Dt, which t holds; return
     the loss rr − b'B⁻¹b.
@@ -159,7 +159,7 @@ def factor(arm, rr):
     return max(rr, 0.0)
 
 
-@kernel
+@compiled
 def solve_half(arm, z, h):
     """Fill h (stride,) with U'⁻¹(z − origin)."""
     D, M = z.size, h.size
@@ -190,7 +190,7 @@ def solve_half(arm, z, h):
         add_scaled(h[k + 1 : D], -h[k], arm.U[k * M + k + 1 : (k + 1) * M])
 
 
-@kernel
+@compiled
 def mean_and_variance(arm, z, h):
     """Return z'θ, without the shift of the rewards, and z'B⁻¹z; h (stride,) is scratch."""
     solve_half(arm, z, h)
@@ -212,7 +212,7 @@ def mean_and_variance(arm, z, h):
     return dot(t, h), (v0 + v1) + (v2 + v3)
 
 
-@kernel
+@compiled
 def coefficients(arm, theta):
     """Return θ (D,), without the shift of the rewards; theta (stride,) is filled with it."""
     U = arm.U
@@ -239,7 +239,7 @@ def coefficients(arm, theta):
     return theta[:D]
 
 
-@kernel
+@compiled
 def walk(arm, step, S):
     """Add step · I to the covariance B⁻¹, where θ has moved; S (D · stride,) is scratch.
 

@@ -179,8 +179,9 @@ def weight_of(row, source, clip):
 
 @njit(cache=True, inline="always")
 def learn(arms, settings, tick, z, k, r, w, work):
-    """Update arm k by a row z (D,) with reward r and weight w. Where rows fade, it is one of this
-    tick, and counts by what is left of it."""
+    """Update arm k by a row z (D,) with reward r and weight w, and the noise variance of every arm
+    where it is pooled. Where rows fade, it is one of this tick, and counts by what is left of it.
+    """
     if LINEAR:
         share = 1.0
         if MOVING and named(settings).rate > 0.0:
@@ -198,7 +199,7 @@ def learn(arms, settings, tick, z, k, r, w, work):
 @njit(cache=True)
 def observe_one(numbers, reward, arms, settings, source, clip, history, count):
     """Learn the reward of a decided row (width,): weigh it, log it behind the rows of `history`,
-    and update its arm.
+    and update the arms.
 
     count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Return DONE; or
     do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER. A propensity

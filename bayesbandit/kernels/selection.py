@@ -127,7 +127,7 @@ def select_arm(row, kind, param, floor, stream):
     """Return the arm that a rule picks from the moments of a row; ties are broken evenly.
 
     Of U new arms among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K
-    among the others. The floor γ then lifts every probability p to γ + (1 − Kγ) p.
+    among the others. The floor f then lifts every probability p to f + (1 − Kf) p, (5).
     """
     if kind == TABULATED:
         return pick(row.last, stream)

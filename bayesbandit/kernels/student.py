@@ -14,17 +14,17 @@ NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11
 MIN_DF = 0.1  # such a tail begins at 1e96, and with .06 degrees of freedom at 1e160
 
 # No fastmath: a probability must have the same bits wherever it is computed.
-kernel = njit(cache=True, error_model="numpy")
+compiled = njit(cache=True, error_model="numpy")
 
 
-@kernel
+@compiled
 def normal_cdf(z: float) -> float:
     """Return Φ(z) = ½ erfc(-z/√2)."""
     # 1 − erf would lose the digits of the lower tail
     return 0.5 * math.erfc(-z * math.sqrt(0.5))
 
 
-@kernel
+@compiled
 def peak(df: float) -> float:
     """Return the standard density at 0: Γ((ν+1)/2) / (√(πν) Γ(ν/2)), or 1/√(2π) where ν is
     infinite."""
@@ -38,7 +38,7 @@ def peak(df: float) -> float:
     return ratio / math.sqrt(2.0 * math.pi)
 
 
-@kernel
+@compiled
 def log_fall(z: float, df: float) -> float:
     """Return the standard log density at z less that at 0."""
     if df == np.inf:
@@ -46,7 +46,7 @@ def log_fall(z: float, df: float) -> float:
     return -0.5 * (df + 1.0) * math.log1p(z * z / df)
 
 
-@kernel
+@compiled
 def reach(df: float) -> float:
     """Return a z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
 

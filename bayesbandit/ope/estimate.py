@@ -12,22 +12,21 @@ from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import sequences
 from bayesbandit.ope.estimators import ESTIMATORS, Tuning
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.means import learns
-from bayesbandit.ope.means import predictable as predictable_means
+from bayesbandit.ope.means import learns, predicted_means
 from bayesbandit.ope.question import (
     MISSING,
     Bounds,
     Question,
-    before,
     bounds_of,
+    first_rounds,
     group_of,
     sizes_of,
     supported_by,
     targets_of,
     too_few,
     too_little,
+    why_invalid,
     within_bounds,
-    wrong,
 )
 from bayesbandit.ope.scores import scored
 from bayesbandit.ope.sequences import Sequence
@@ -165,8 +164,8 @@ def estimate(
         number(value, what, above=0)
     kind, limits = _sequence(sequence)
     one_of(missing, "missing", MISSING)
-    unpredictable = estimator == "snips" or weights == "contextual"
-    if unpredictable and kind is not None:
+    uses_later_rounds = estimator == "snips" or weights == "contextual"
+    if uses_later_rounds and kind is not None:
         raise ValueError(
             "a sequence takes neither estimator='snips' nor weights='contextual': their scores use "
             "later rounds"
@@ -180,7 +179,7 @@ def estimate(
         first = int(np.isnan(data.reward).argmax())
         if first < 2:
             raise ValueError(f"the reward of round {first} is open: too few stand before it")
-        target, mean, subgroup = (before(v, n, first) for v in (target, mean, subgroup))
+        target, mean, subgroup = (first_rounds(v, n, first) for v in (target, mean, subgroup))
         data = data[:first]
         warnings.append(f"rounds from the first open reward on are left out: {first} of {n} count")
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
@@ -202,7 +201,7 @@ def estimate(
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
     needs_m = ESTIMATORS[estimator].modelled and not question.logged_alone
-    m = predictable_means(data, learned, question.w, mean) if needs_m else None
+    m = predicted_means(data, learned, question.w, mean) if needs_m else None
     if weights in ("equal", "contextual"):
         h = on.astype(np.float64)
     else:
@@ -223,7 +222,7 @@ def estimate(
         raised = 1.0
 
     sizes = sizes_of(question)
-    invalid = wrong(question, estimator, force=force, predictable=predictable)
+    invalid = why_invalid(question, estimator, force=force, predictable=predictable)
     refused = invalid
     more = list[str]()
     if not invalid:
@@ -243,7 +242,7 @@ def estimate(
     return Estimate(
         value, se, value - half, value + half, sizes.ess, sizes.expected, scores.scores, h, m,
         sizes.largest, int(on.sum()), level, weights, refused,
-        tuple(warnings + more), at_rounds, None if unpredictable else tally,
+        tuple(warnings + more), at_rounds, None if uses_later_rounds else tally,
         carrying=last.carrying,
     )  # fmt: skip
 
@@ -273,7 +272,7 @@ def _settled(question: Question, weights: str) -> tuple[str, list[str]]:
     if log.probabilities is None:
         if weights != DEFAULT_WEIGHTS:
             raise ValueError(f"weights={weights!r} need the probabilities (n, K)")
-        return "equal", ["only chosen arms' probabilities are logged: rounds count alike"]
+        return "equal", ["only chosen arms' probabilities are logged: rounds weigh the same"]
     return weights, []
 
 

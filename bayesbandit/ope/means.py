@@ -70,16 +70,16 @@ def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
     return m
 
 
-def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -> np.ndarray:
+def ridge_means(log: Log, reward: np.ndarray, m_arms: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Return means (n, K) by a ridge regression for each arm on features f (n, D), by batch.
 
-    arms: means m̄ (n, K), as of `arm_means`. The first feature is 1. Features are standardised by
+    m_arms: means m̄ (n, K), as of `arm_means`. The first feature is 1. Features are standardised by
     earlier rounds, f̃. Then (Σ f̃f̃' + λI) θ_k = Σ f̃ (Y − m̄_k), and m = m̄_k + f̃'θ_k.
     """
-    K, D = arms.shape[1], f.shape[1]
+    K, D = m_arms.shape[1], f.shape[1]
     is_known = ~np.isnan(reward)
     G, c = np.zeros((K, D, D)), np.zeros((K, D))
-    m = arms.copy()
+    m = m_arms.copy()
     for rows in log.batches:
         total = G.sum(axis=0)
         if n := total[0, 0]:
@@ -91,7 +91,7 @@ def ridge_means(log: Log, reward: np.ndarray, arms: np.ndarray, f: np.ndarray) -
             scale = 1 / np.sqrt(variance)
             # f̃ = T f with T = diag(scale) − shift e₀', f₀ = 1: T G T' takes D² numbers
             shift = centre * scale
-            means = arms[rows.start]
+            means = m_arms[rows.start]
             # Σ f̃ (Y − m̄_k) of each arm, from the sums of f Y and f
             b = c - means[:, None] * G[:, 0]
             b = b * scale - b[:, :1] * shift
@@ -129,11 +129,11 @@ def features(x: np.ndarray) -> np.ndarray:
 
 
 def learns(mean: Any) -> bool:
-    """Return whether `predictable` learns these means from the log."""
+    """Return whether `predicted_means` learns these means from the log."""
     return isinstance(mean, str) and mean != "logged"
 
 
-def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
+def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
     """Return predicted means m (n, K).
 
     reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of

@@ -87,13 +87,13 @@ def within_bounds(reward: np.ndarray, limits: Bounds | None) -> None:
         )
 
 
-def before(value: Any, n: int, first: int) -> Any:
+def first_rounds(value: Any, n: int, first: int) -> Any:
     """Return the part before round `first` of an array of n rounds, of a target with such
     probabilities, or of a pair of these."""
     if isinstance(value, tuple):
-        return tuple(before(one, n, first) for one in value)
+        return tuple(first_rounds(one, n, first) for one in value)
     if isinstance(value, Target):
-        return replace(value, pi=before(value.pi, n, first))
+        return replace(value, pi=first_rounds(value.pi, n, first))
     return value[:first] if np.ndim(value) and len(value) == n else value
 
 
@@ -164,7 +164,7 @@ def sizes_of(question: Question) -> Sizes:
     return min(sizes, key=lambda one: one.ess)
 
 
-def wrong(question: Question, estimator: str, *, force: bool, predictable: bool) -> str:
+def why_invalid(question: Question, estimator: str, *, force: bool, predictable: bool) -> str:
     """Return why an interval of any kind would be invalid; "" if one may be valid."""
     log = question.log
     trained = max(target.trained for target in question.targets)

@@ -31,20 +31,20 @@ def scored(
     weigh = ESTIMATORS[estimator].weight
     ratios = tuple(weigh(w, tuning) for w in question.ratios)
     scores, part = np.zeros((2, len(log)))
-    levels = list[float]()  # without m: what is subtracted from rewards, the same for all arms
+    offsets = list[float]()  # without m: what is subtracted from rewards, the same for all arms
     for sign, target, w in zip(SIGNS, question.targets, ratios, strict=False):
-        level, share = snips(w, y, h) if estimator == "snips" else (0.0, 1.0)
-        levels.append(level)
-        centre = level if m is None else m[np.arange(len(log)), log.played]
+        offset, share = snips(w, y, h) if estimator == "snips" else (0.0, 1.0)
+        offsets.append(offset)
+        centre = offset if m is None else m[np.arange(len(log)), log.played]
         if target.pi is None and e is None:
             score = y  # the logged policy's, whatever the means
         else:
-            base = level if m is None else np.einsum("nk,nk->n", target.density(log), m)
+            base = offset if m is None else np.einsum("nk,nk->n", target.density(log), m)
             score = base + w * (y - centre) * share
         scores += sign * score
         part += sign * w * (y - centre)
 
-    def of(k: int) -> tuple[Any, Any, Any, Any]:
+    def part_of_arm(k: int) -> tuple[Any, Any, Any, Any]:
         chance: Array = log.played == k
         each = ratios
         if e is not None:
@@ -54,7 +54,7 @@ def scored(
         total = sum(sign * w for sign, w in zip(SIGNS, each, strict=False))
         if m is not None:
             return chance, total, m[:, k], averaged(log, h, m[:, k]) if log.x.size else m[:, k]
-        sums = sum(sign * w * v for sign, w, v in zip(SIGNS, each, levels, strict=False))
+        sums = sum(sign * w * v for sign, w, v in zip(SIGNS, each, offsets, strict=False))
         mean = np.divide(sums, total, out=np.zeros(len(log)), where=total != 0)
         return chance, total, mean, mean
 
@@ -64,4 +64,4 @@ def scored(
         arms = np.unique(log.played[question.on & (question.w != 0)])
     else:
         arms = np.flatnonzero((question.delta[question.on] != 0).any(axis=0))
-    return Scored(scores, log.played, learned, part, ratios, tuple(arms.tolist()), of)
+    return Scored(scores, log.played, learned, part, ratios, tuple(arms.tolist()), part_of_arm)

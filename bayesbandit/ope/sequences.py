@@ -117,7 +117,7 @@ def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
     """
     enough = 2 / alpha * len(WEALTH_SHARES)
     nu = np.arange(1, TRIED_MEANS + 1) / TRIED_MEANS
-    log = np.zeros((TRIED_MEANS, len(WEALTH_SHARES)))
+    log_wealth = np.zeros((TRIED_MEANS, len(WEALTH_SHARES)))
     low = 0.0
     ends = np.empty(len(phi))
     for start in range(0, len(phi), ROUNDS_PER_CHUNK):
@@ -125,7 +125,7 @@ def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
         # the factor of the wealth: a bet of the share c_j that E[φ] > ν
         gain = (part[:, None] + k) / (nu + k) - 1
         path = np.log1p(WEALTH_SHARES * gain[..., None])
-        path[0] += log
+        path[0] += log_wealth
         np.cumsum(path, axis=0, out=path)
         with np.errstate(over="ignore"):  # infinite wealth also rejects
             wealth = np.exp(path).sum(axis=2)
@@ -133,9 +133,9 @@ def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
         gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
         ends[start : start + len(part)] = np.append(low, nu)[gone]
         low = float(ends[start + len(part) - 1])
-        rejected = gone[-1]
-        nu = nu[rejected:]
-        log = path[-1, rejected:]
+        n_gone = gone[-1]
+        nu = nu[n_gone:]
+        log_wealth = path[-1, n_gone:]
         if not len(nu):
             ends[start + len(part) :] = low
             break

@@ -208,9 +208,9 @@ class Scored:
     """The scores Γ of rounds, and what multiplies the rewards in them, (n,) each.
 
     arm: numbers of the arms. reward: NaN if not known. part: w(Y − m_A). ratios: w of each target.
-    arms: those with a weight. of: a function of an arm's number k that returns its probability e_k
-    (or whether it was chosen, if that is all that is known), weight w_k, predicted mean m_k, and
-    m_k averaged over a batch by h; (n,) each, or a number.
+    arms: those with a weight. part_of_arm: a function of an arm's number k that returns its
+    probability e_k (or whether it was chosen, if that is all that is known), weight w_k, predicted
+    mean m_k, and m_k averaged over a batch by h; (n,) each, or a number.
     """
 
     scores: Array
@@ -219,7 +219,7 @@ class Scored:
     part: Array
     ratios: tuple[Array, ...]
     arms: tuple[int, ...]
-    of: Callable[[int], tuple[Any, Any, Any, Any]]
+    part_of_arm: Callable[[int], tuple[Any, Any, Any, Any]]
 
 
 def alike(y: Array, scores: Array, ratios: tuple[Array, ...]) -> Scored:
@@ -244,21 +244,23 @@ def tallied(scored: Scored, h: Array) -> Tally:
     promised = np.zeros(len(rounds))
     last = []
     for k in scored.arms:
-        e, w, m, level = (np.broadcast_to(of, len(scored.arm))[rounds] for of in scored.of(k))
+        e, w, m, m_batch = (
+            np.broadcast_to(values, len(scored.arm))[rounds] for values in scored.part_of_arm(k)
+        )
         of_arm = is_known & (arm == k)
         first = y[of_arm.argmax()] if of_arm.any() else 0.0  # for less rounding error
         own_y = np.where(of_arm, y - first, 0.0)
         m = m - first
-        level = level - first
+        m_batch = m_batch - first
         n = np.cumsum(of_arm)
         mean = np.cumsum(own_y) / np.maximum(n, 1)
-        own, u2, u4 = (np.cumsum(np.where(of_arm, of, 0.0)) for of in (gain, u**2, u**4))
+        own, u2, u4 = (np.cumsum(np.where(of_arm, values, 0.0)) for values in (gain, u**2, u**4))
         left = np.cumsum(np.where(of_arm & (n > 1), (own_y - m) ** 2, 0.0))
         # h²E[w²] = h² e_k w_k²: the weight of arm k's variance, and of what predictions miss
         g = (h * w) ** 2 * e
         C = np.cumsum(g)
-        C1 = np.cumsum(g * level)
-        C2 = np.cumsum(g * level**2)
+        C1 = np.cumsum(g * m_batch)
+        C2 = np.cumsum(g * m_batch**2)
         far = np.maximum(mean**2 * C - 2 * mean * C1 + C2, 0.0)
         seen = np.cumsum(np.where(of_arm, h * w * (own_y - mean[-1]), 0.0) ** 2)
         sums = Arms(n, own, left, u2, u4, C, far, seen)

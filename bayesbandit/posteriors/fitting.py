@@ -15,7 +15,7 @@ from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.nuts import Nuts
-from bayesbandit.inference.plan import Plan, holding, plan, plan_of_built
+from bayesbandit.inference.plan import Plan, naming_the_model, plan, plan_of_built
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -97,7 +97,7 @@ def fit(
         shown = {"progress": True} if progress and isinstance(plan.method, Nuts) else {}
         return plan.sample(rows, draws, chains, number, **knobs, **shown)
 
-    with holding(model, "these rows"):
+    with naming_the_model(model, "these rows"):
         first = plan_of_built(model, built, engine)
         chosen, results = first.try_engines(known_by)
         if chosen is not first or any(refusal.of_rows for refusal in chosen.refusals):

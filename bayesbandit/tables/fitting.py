@@ -39,7 +39,10 @@ IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "useri
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
-DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
+# reasons that give no warning
+DROPPED = "dropped"
+NEVER_VARIES = "it never varies"
+EMPTY = "it has no value"
 ALL_DIFFER = "all of its values differ"
 
 
@@ -85,7 +88,7 @@ def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Co
     codes = codes_of([column], values.to_frame(name))[:, 0]
     present = codes[~np.isnan(codes)]
     if present.min() == present.max():
-        return LeftOut(name, CONSTANT)
+        return LeftOut(name, NEVER_VARIES)
     if not keep and isinstance(column, Date):
         return LeftOut(name, "dates")
     if not keep and (present == np.floor(present)).all():
@@ -122,7 +125,7 @@ def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
         raise ValueError(f"column {name!r} has values that are no text: {error}") from error
     missing = counts.pop(None, 0)
     if len(counts) + (missing > 0) <= 1:
-        return LeftOut(name, CONSTANT)
+        return LeftOut(name, NEVER_VARIES)
     if max(counts.values()) == 1 and keep:
         raise ValueError(
             f"column {name!r} cannot be kept: no text in it occurs twice, so that no level can "
@@ -174,7 +177,7 @@ def check(columns: Sequence[Column]) -> None:
 def remarks(columns: Sequence[Column]) -> list[str]:
     """Return a sentence about the columns that a rule left out; none without any."""
     left = [one for one in columns if isinstance(one, LeftOut)]
-    ruled_out = [one for one in left if one.why not in (DROPPED, CONSTANT, EMPTY)]
+    ruled_out = [one for one in left if one.why not in (DROPPED, NEVER_VARIES, EMPTY)]
     if not ruled_out:
         return []
     which = "; ".join(f"{one.name!r} ({one.why})" for one in ruled_out)

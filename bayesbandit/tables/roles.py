@@ -97,7 +97,7 @@ def roles_of(
         raise TypeError(f"a column must be one of {list(COLUMN_ROLES)}; got {unknown[0]!r}")
     columns: list[Name] = list(frame.columns)
     named: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
-    vectors = dict(probabilities or {})
+    probability_columns = dict(probabilities or {})
     to_keep = names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
@@ -109,7 +109,7 @@ def roles_of(
     chosen = [*(contexts or ()), *to_keep]
     left: dict[Name, str] = dict.fromkeys(names_in(drop), "dropped")
     uses = [(c, role) for role, c in named.items()]
-    uses += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
+    uses += [(c, f"probability of {arm!r}") for arm, c in probability_columns.items()]
     uses += [(c, "context") for c in chosen]
     uses += [(c, "drop") for c in left]
     _check_uses(uses, table, columns)
@@ -127,10 +127,10 @@ def roles_of(
                 f"it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
                 f"{columns!r}"
             )
-    if not vectors:
+    if not probability_columns:
         unnamed = [c for c in free if c not in named.values()]
-        vectors = _of_each_arm(unnamed, frame[named["arm"]], arms)
-    if needs_propensity and "propensity" not in named and not vectors:
+        probability_columns = _of_each_arm(unnamed, frame[named["arm"]], arms)
+    if needs_propensity and "propensity" not in named and not probability_columns:
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
             "probabilities, or probabilities= a column for each arm (a command: --column "
@@ -139,7 +139,7 @@ def roles_of(
         )
     if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
-    taken = {*named.values(), *vectors.values(), *left}
+    taken = {*named.values(), *probability_columns.values(), *left}
     if contexts is None:
         for role in OUTCOME_ROLES:
             others = [c for c in DEFAULTS[role] if c in free and c not in taken]
@@ -148,7 +148,7 @@ def roles_of(
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in columns if c not in {*taken, *left, *contexts}}
     named = {role: named[role] for role in COLUMN_ROLES if role in named}
-    return Roles(named, vectors, tuple(contexts), left, of_history is not None)
+    return Roles(named, probability_columns, tuple(contexts), left, of_history is not None)
 
 
 def names_in(names: object, what: str = "columns") -> list[Name]:

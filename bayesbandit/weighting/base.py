@@ -72,11 +72,11 @@ def is_known(balance: object) -> bool:
 
 def weight_source(balance: Balance) -> tuple[int, float]:
     """Return where the kernels find an observation's weight, and the clip γ of propensities."""
-    known: Any = balance
-    return (known.source, float(known.clip)) if is_known(balance) else (GIVEN, 1.0)
+    ours: Any = balance
+    return (ours.source, float(ours.clip)) if is_known(balance) else (GIVEN, 1.0)
 
 
-def measured(x: Array) -> tuple[Array, Array]:
+def mean_and_sd(x: Array) -> tuple[Array, Array]:
     """Return means and sds (d,) of the columns of x (n, d); constant columns get an sd of ∞."""
     mean = x.mean(axis=0)
     centred = x - mean

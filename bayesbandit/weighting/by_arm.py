@@ -10,7 +10,7 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Array
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
-from bayesbandit.weighting.base import measured
+from bayesbandit.weighting.base import mean_and_sd
 
 
 class ByArm:
@@ -42,5 +42,5 @@ class ByArm:
 
 def standardised(x: Array) -> Array:
     """Return the columns of x (n, d) with mean 0 and sd 1; constant columns become 0."""
-    mean, sd = measured(x)
+    mean, sd = mean_and_sd(x)
     return np.asarray((x - mean) / sd)

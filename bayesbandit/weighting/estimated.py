@@ -12,7 +12,7 @@ from bayesbandit.forms import ARM_NAME, Form, Numbers, State
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.weighting.base import measured
+from bayesbandit.weighting.base import mean_and_sd
 from bayesbandit.weighting.reweighting import Inverse
 
 GRADIENT_TOLERANCE = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
@@ -33,14 +33,14 @@ class Estimated(Inverse):
         present = np.flatnonzero(np.bincount(played))
         if len(present) < 2:
             return
-        mean, sd = measured(x)
+        mean, sd = mean_and_sd(x)
         with one_thread():
             logits = logistic((x - mean) / sd, np.searchsorted(present, played))
         coef = logits[:, :-1] / sd
         self.arms = tuple(names[k] for k in present)
         self.coef = np.column_stack([coef, logits[:, -1] - coef @ mean])
 
-    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
+    def chance_of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         if arm not in self.arms:
             return None
         out = np.empty(len(rows))

@@ -74,9 +74,9 @@ class KernelBalance(ByArm):
         if not z.any():  # all contexts are equal
             return np.ones(len(mine))
         with one_thread():
-            return kernel_weights(*self.known(z, mine), self.noise, self.least)
+            return kernel_weights(*self.problem(z, mine), self.noise, self.least)
 
-    def known(self, z: Array, mine: Array) -> tuple[Callable[[Array], Array], Array]:
+    def problem(self, z: Array, mine: Array) -> tuple[Callable[[Array], Array], Array]:
         """Return the function W → K_aa W for rows `mine` of z (n, d), and the means (m,) of K_{·a}.
 
         The means are over all n rows.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesbandit.beliefs import ridge_arms
-from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.base import Belief, CompiledArms
 from bayesbandit.checks import LARGEST_FLOAT, Array, Name
 from bayesbandit.forms import ARM_NAME, Form, Real, Row, State, Whole, demand
 from bayesbandit.history import History, Layout
@@ -34,7 +34,8 @@ class Snapshot(NamedTuple):
 class Pooled(Inverse):
     """The mean of an arm's probability over the policies of all past periods.
 
-    A snapshot of the policy is taken at each refresh. It stands for the periods until the next.
+    A snapshot of the policy is taken before the first period after each reweighting. It stands for
+    the periods until the next.
     Where there are `max_snapshots` of them, every second one is dropped, and its periods count as
     those of the one before. A period counts when its reward arrives, with the belief and the arms
     of that moment.
@@ -61,7 +62,7 @@ class Pooled(Inverse):
             width = interpreted(core_width)(layout.n_columns)
             self.settings = regressions.settings
             param, floor = numbers(policy, kind, t, 1)
-            floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
+            floor = min(floor, 1 / len(layout.arms))  # it was checked for one arm
             arms = regressions.arms[:, :width].copy()
             past = (*past, Snapshot(layout.arms, arms, (kind, param, floor), 0))
             self.stale = False
@@ -71,7 +72,7 @@ class Pooled(Inverse):
     def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
 
-    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
+    def chance_of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         """Return the mean probability (n,) of an arm at the contexts of rows (n, width)."""
         x = rows[:, : layout.n_columns]
         p = np.zeros(len(x))
@@ -137,7 +138,7 @@ class Pooled(Inverse):
         )
 
 
-def regressions_of(belief: Belief) -> Kernel:
+def regressions_of(belief: Belief) -> CompiledArms:
     """Return the arrays of a belief that `Bandit.__init__` has found to consist of regressions."""
     kernel = belief.kernel
     assert kernel is not None, "pooled propensities are for regressions"

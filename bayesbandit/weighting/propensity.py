@@ -104,7 +104,7 @@ class InversePropensity:
             estimator.learn(history, belief)
             for arm in estimator.arms:
                 mine = history.arm == arm
-                p[mine] = estimator.of(arm, rows[mine], history.layout)
+                p[mine] = estimator.chance_of(arm, rows[mine], history.layout)
         return np.where(np.isnan(p), history.weight, 1.0 / np.maximum(self.clip, p))
 
     def estimator(self) -> Inverse | None:

@@ -32,7 +32,7 @@ class WeightEstimator(ABC):
     """
 
     @abstractmethod
-    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
         """Return weights (n,) of an arm's new rows (n, width), before the belief learns them."""
 
     @abstractmethod
@@ -40,7 +40,7 @@ class WeightEstimator(ABC):
         """Fit to the history."""
 
     @abstractmethod
-    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
+    def past_weights(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
         """Return weights (m,) of an arm's past: rows number `mine` (m,) of `rows` (n, width).
 
         `rows` are the history's. None while the weights are not known.
@@ -74,7 +74,7 @@ class Inverse(WeightEstimator):
         self.clip = clip
 
     @abstractmethod
-    def of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
+    def chance_of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
         """Return P(arm | context) (n,) at the contexts of rows (n, width); None while not known."""
 
     @abstractmethod
@@ -84,12 +84,12 @@ class Inverse(WeightEstimator):
         None where they cannot.
         """
 
-    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
-        p = self.of(arm, rows, layout)
+    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+        p = self.chance_of(arm, rows, layout)
         return 1.0 / np.maximum(self.clip, layout.assumed(rows) if p is None else p)
 
-    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
-        p = self.of(arm, rows[mine], layout)
+    def past_weights(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array | None:
+        p = self.chance_of(arm, rows[mine], layout)
         return None if p is None else 1.0 / np.maximum(self.clip, p)
 
 
@@ -101,12 +101,12 @@ class BalanceWeights(WeightEstimator):
         self.weights = np.empty(0)
         self.history: History | None = None  # kept for `of_arm` of a `ByArm`
 
-    def first(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
         return np.ones(len(rows))
 
     def learn(self, history: History, belief: Belief) -> None:
         history = history.fork()
-        history.detach()
+        history.detach()  # copies of the bandit keep their weights
         if type(self.balance).weights is ByArm.weights:  # `past` weights only the arms that are due
             self.history = history
             return
@@ -124,7 +124,7 @@ class BalanceWeights(WeightEstimator):
             )
         return w
 
-    def past(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array:
+    def past_weights(self, arm: Name, rows: Array, mine: Array, layout: Layout) -> Array:
         if self.history is None:
             return self.weights[mine]
         by_arm: Any = self.balance
@@ -149,10 +149,12 @@ class Reweighting:
     def weigh(self, rows: Array, belief: Belief, policy: Policy, layout: Layout, t: int) -> None:
         """Weight new rows (n, width), decided at round t, before the belief learns them."""
         self.estimator.count(belief, policy, layout, t, len(rows))
-        log = layout.records(rows)
-        for k in np.unique(log["arm"]).astype(np.int64).tolist():
-            mine = log["arm"] == k
-            log["weight"][mine] = self.estimator.first(layout.arms[k], rows[mine], belief, layout)
+        records = layout.records(rows)
+        for k in np.unique(records["arm"]).astype(np.int64).tolist():
+            mine = records["arm"] == k
+            records["weight"][mine] = self.estimator.new_weights(
+                layout.arms[k], rows[mine], belief, layout
+            )
 
     def settle(self, rows: Array, belief: Belief, history: History) -> None:
         """Reweight the arms of these rows that are due. Belief and history must know the rows."""
@@ -171,22 +173,22 @@ class Reweighting:
         if self.together:
             due = np.flatnonzero(n).tolist()
         self.estimator.learn(history, belief)
-        history.detach()
+        history.detach()  # copies of the bandit keep their weights
         past = history.ordered()
-        log = history.records
+        records = history.records
         played = history.played()
         changed = []
         if belief.of_arms:
             played = np.zeros_like(played)
         for k in due:
             mine = np.flatnonzero(played == k)
-            weights = self.estimator.past(arms[k], past, mine, layout)
+            weights = self.estimator.past_weights(arms[k], past, mine, layout)
             if weights is not None:
-                log["weight"][mine] = weights
+                records["weight"][mine] = weights
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
         needed(belief, Reweighable, "the weights of its past change").reweigh(
-            changed, past[:, : layout.n_features], played, log["reward"], log["weight"]
+            changed, past[:, : layout.n_features], played, records["reward"], records["weight"]
         )
 
     def fork(self) -> Reweighting:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.history import History
-from bayesbandit.weighting.base import measured
+from bayesbandit.weighting.base import mean_and_sd
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ def balance_table(history: History) -> pd.DataFrame:
     if not len(x):
         raise ValueError("a balance table needs at least one round; the history has none")
     features = now.layout.features or [f"x{j}" for j in range(x.shape[1])]
-    mean, sd = measured(x)
+    mean, sd = mean_and_sd(x)
     parts = {}
     for k in np.unique(arm).tolist():
         mine = arm == k

@@ -286,7 +286,7 @@ def test_interrupted_at_any_line_it_is_all_or_nothing(name, call):
     act(finished)
     before, after, stops = whole(bandit), whole(finished), 0
     for trial, through in after_lines(bandit, act):
-        transactions.release(trial)
+        transactions.unlock_counts(trial)
         assert whole(trial) == after if through else whole(trial) in (before, after)
         stops += not through
         trial.observe(trial.choose(np.ones(trial.n_features)), 1.0)

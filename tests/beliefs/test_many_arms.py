@@ -83,7 +83,7 @@ def test_a_decision_among_many_arms(rounds):
     every = np.arange(many_arms.MIN_ARMS_TO_BOUND)
     for _ in range(3):
         decision = bandit.choose(x)
-        expected = shares(found, 0, every, 1.0, decision.late[0].seeds[0])
+        expected = shares(found, 0, every, 1.0, decision.lazy[0].seeds[0])
         own = expected[decision.arm]
         assert decision.propensity == pytest.approx(own, abs=1e-12)
         assert own > 0

@@ -105,7 +105,7 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
     engine = exact.match(built(declare, rows(n=linear.N, d=linear.D)))
     assert engine.noise is None
     assert engine.row_wise
-    assert engine.rows.by_weight == by_weight
+    assert engine.row_noise.by_weight == by_weight
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_what_no_trial_row_shows_is_refused_and_its_harmless_twin_is_not(name):
     for declare in TRAPS[name]:
         density = density_of(built(declare, rows()))
         inputs, values = density.inputs, density.values
-        seeds = dict.fromkeys([density.given_mean, *values.values(), *inputs.values()], 1.0)
+        seeds = dict.fromkeys([density.mean_input, *values.values(), *inputs.values()], 1.0)
         positive = values["s"], inputs["weight"]
         [graph] = [term.given_mean for term in density.terms if term.on_data]
         faults.append(Analytic([graph], seeds, positive).fault(graph, most=1))

@@ -11,9 +11,8 @@ from scipy.linalg import solve_triangular
 
 import bayesbandit as bb
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.kernels import arm as layout
-from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels import moments, scoring
+from bayesbandit.kernels import arm as arm_numbers
+from bayesbandit.kernels import linear, moments, scoring
 from bayesbandit.runtime.compiling import interpreted
 from tests import oracle
 
@@ -28,10 +27,10 @@ def rows(seed, n, D):
 
 def arm_of(settings, z=(), r=(), w=()):
     """The numbers of an arm after rows have arrived one by one."""
-    arm, work = np.empty(layout.arm_width(settings)), np.empty(kernel.scratch(settings))
-    kernel.initialise(arm, settings)
+    arm, work = np.empty(arm_numbers.arm_width(settings)), np.empty(linear.scratch(settings))
+    linear.initialise(arm, settings)
     for row in zip(z, r, w, strict=True):
-        kernel.update(arm, *row, settings, work)
+        linear.update(arm, *row, settings, work)
     return arm
 
 
@@ -41,14 +40,14 @@ def settings_of(D, normalize=False, **model):
 
 def posterior(arm, D):
     """θ, with the intercept about 0, and B⁻¹."""
-    own = interpreted(layout.arm_of)(arm, D)
+    own = interpreted(arm_numbers.arm_of)(arm, D)
     U = own.U.reshape(D, -1)[:, :D]
     inverse = solve_triangular(U, np.eye(D), unit_diagonal=True)
     return inverse @ own.t, (inverse / own.d) @ inverse.T
 
 
 def head_of(arm):
-    return layout.heads(arm)
+    return arm_numbers.heads(arm)
 
 
 @given(
@@ -62,17 +61,17 @@ def test_rebuilt_is_as_updated(seed, model, normalize):
     settings = settings_of(4, normalize, **{**model, "refit_every": 1})
     arm = arm_of(settings, z, r, w)
     again = np.empty_like(arm)
-    kernel.rebuild(again, z, r, w, settings)
+    linear.rebuild(again, z, r, w, settings)
     np.testing.assert_array_equal(again, arm)
 
 
 def settled(refit, n, D=2, normalize=False, **model):
     """The numbers of rows at which λ was settled, out of n."""
     settings = settings_of(D, normalize, refit_every=refit, **model)
-    arm, times, work = arm_of(settings), [], np.empty(kernel.scratch(settings))
+    arm, times, work = arm_of(settings), [], np.empty(linear.scratch(settings))
     for i, (z, r, w) in enumerate(zip(*rows(0, n, D), strict=True), start=1):
         due = float(head_of(arm)["due"])
-        kernel.update(arm, z, r, w, settings, work)
+        linear.update(arm, z, r, w, settings, work)
         if head_of(arm)["due"] != due:
             times.append(i)
     return times
@@ -122,7 +121,9 @@ def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
     moments.moments_of_block(
         arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((D + 8, B))
     )
-    single = [moments.moments(arm, context, D, np.empty(layout.stride(D))) for context in contexts]
+    single = [
+        moments.moments(arm, context, D, np.empty(arm_numbers.stride(D))) for context in contexts
+    ]
     np.testing.assert_array_equal(np.column_stack([means, scales]), single)
     if n:
         B = oracle.precision(z, w, 1.0, intercept=False)
@@ -151,9 +152,9 @@ def test_large_rewards_keep_their_noise(offset, settings):
 @pytest.mark.parametrize("df", [1e4, 1e9])
 def test_the_density_of_a_reward_keeps_its_digits_after_many_rows(df):
     """At its centre the log density of Student's t is −½ log 2π − 1/4ν + 1/24ν³ − …"""
-    prior = {"variance": layout.NIG, "prior_shape": 0.5 * df, "prior_scale": 0.5 * df}
-    settings = layout.settings_of([1.0], columns=1, penalised=1, **prior)
-    work = np.empty(kernel.scratch(settings))
+    prior = {"variance": arm_numbers.NIG, "prior_shape": 0.5 * df, "prior_scale": 0.5 * df}
+    settings = arm_numbers.settings_of([1.0], columns=1, penalised=1, **prior)
+    work = np.empty(linear.scratch(settings))
     found = scoring.log_density(arm_of(settings), np.zeros(1), 0.0, 1, work)
     np.testing.assert_allclose(found, stats.norm.logpdf(0.0) - 0.25 / df, atol=1e-13, rtol=0.0)
 

@@ -29,7 +29,7 @@ def test_another_solver_finds_the_same(kernel, rng):
     z = rng.normal(size=(120, 3))
     mine = np.flatnonzero(z[:, 0] + rng.normal(size=120) > 0.8)
     balance = bb.KernelBalance(kernel=kernel, noise=0.5, gamma=None if kernel == "linear" else 0.3)
-    product, mean = balance.known(z, mine)
+    product, mean = balance.problem(z, mine)
     how = {} if kernel == "linear" else {"gamma": 0.3}
     K = pairwise_kernels(z, z[mine], metric=kernel, **how)
     np.testing.assert_allclose(mean, K.mean(axis=0), rtol=1e-12)
@@ -42,7 +42,7 @@ def test_another_solver_finds_the_same(kernel, rng):
 def test_the_landmarks_of_all_rounds_are_the_kernel(rng):
     z, mine = rng.normal(size=(50, 2)), np.arange(20, 50)
     exact, nystroem = bb.KernelBalance(), bb.KernelBalance(landmarks=29)
-    few = nystroem.known(z, mine)[0](np.ones(30)) - exact.known(z, mine)[0](np.ones(30))
+    few = nystroem.problem(z, mine)[0](np.ones(30)) - exact.problem(z, mine)[0](np.ones(30))
     assert np.abs(few).max() < 0.05 * 30  # 29 landmarks of 50 rows: nearly
 
 

@@ -28,7 +28,7 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
         assert len(periods) <= most
         assert pool.past_policies[-1].names == bandit.arms
         probe = bandit.history.rows[:5]
-        total = sum(pool.of(arm, probe, bandit.layout) for arm in bandit.arms)
+        total = sum(pool.chance_of(arm, probe, bandit.layout) for arm in bandit.arms)
         np.testing.assert_allclose(total, 1.0, atol=1e-8)
     assert max(periods) > 4  # old stretches are long ones
 

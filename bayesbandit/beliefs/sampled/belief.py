@@ -34,7 +34,7 @@ from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
+from bayesbandit.inference.graph_analysis.density import row_dimension, shapes_of
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER_POSTERIOR
@@ -81,7 +81,7 @@ class SampledBelief(ByDraws):
         )
         self.plan.prepare()  # compile now, so that the first decision need not wait
         if spec.background:
-            self.plan.warm_up()  # else the first refit would compile while decisions go on
+            self.plan.compile_kernels()  # else the first refit would compile while decisions go on
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.clouds = [Cloud(runs=runs) for _ in range(1 if self.joint else n_arms)]
 
@@ -480,7 +480,7 @@ class SampledBelief(ByDraws):
         built = plan.built
         row = row_dimension(plan.built)
         size = 1 if self.spec.frozen else self.spec.draws
-        shapes: dict[str, tuple[int | None, ...]] = {**lengths(built, but=row)}
+        shapes: dict[str, tuple[int | None, ...]] = {**shapes_of(built, but=row)}
         for v in built.free_RVs:
             if v.name not in shapes:
                 dims = built.named_vars_to_dims.get(v.name) or ()

@@ -28,9 +28,9 @@ class Cloud:
     fitted: the number of rounds from which the draws were computed (−1: none). seen: the number of
     rounds that the draws and their weights know. since: how many decisions the bandit had made
     before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
-    the weights, the largest 0; None: all are equal. spent: whether the next rounds would leave too
-    few draws with weight. refit: the one that runs in the background. failed: the number of rounds
-    of the last refit there that failed; −1: none.
+    the weights, the largest 0; None: all are equal. spent: whether the next rounds are not taken
+    in, since too few draws would have weight: new ones are due. refit: the one that runs in the
+    background. failed: the number of rounds of the last refit there that failed; −1: none.
     """
 
     values: Draws = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Cloud:
         elif self.state:
             out |= {f"state.{name}": np.asarray(v) for name, v in self.state[0].items()}
         if self.log_weight is not None:
-            out["weight"] = self.log_weight
+            out["weight"] = self.log_weight  # their logarithms, under the name that files have
         if self.spent:
             out["spent"] = True
         return out

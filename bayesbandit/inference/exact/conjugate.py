@@ -45,7 +45,7 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
-from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
+from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
     operands,
@@ -81,7 +81,7 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     if len(model.free_RVs) > 1:
         two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in model.free_RVs[:2])
         raise refused(f"{two}: more than one variable")
-    eligible(model, ENGINE, unsuited=lambda *_: "")
+    check_eligible(model, ENGINE, unsuited=lambda *_: "")
     [v] = model.free_RVs
     label = f"'{v.name}' ~ {distribution(v)}"
     if "arm" in containers(model):
@@ -309,5 +309,5 @@ def match(model: pm.Model) -> ConjugateEngine:
         raise refused(why)
     whole = any(made_whole(model))
     engine = ConjugateEngine(density, str(variable.name), upper, whole)
-    on_own_rows(engine, density, ENGINE)
+    check_on_own_rows(engine, density, ENGINE)
     return engine

@@ -23,7 +23,7 @@ from bayesbandit.inference.exact.distributions import (
 )
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.density import read
-from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
+from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ExactGaussian(GaussianBlock):
     @property
     def noise(self) -> float | None:
         """σ² q where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
-        return self.rows.factor
+        return self.row_noise.factor
 
     # ---- as functions of q -----------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ def tried(dim: int) -> Array:
 @matching
 def match(model: pm.Model) -> ExactGaussian:
     """Return the exact Gaussian engine of a built model. Its prior may be improper."""
-    eligible(model, ENGINE)
+    check_eligible(model, ENGINE)
     engine = ExactGaussian(read(model), ENGINE)
-    on_own_rows(engine, engine.density, ENGINE)
+    check_on_own_rows(engine, engine.density, ENGINE)
     return engine

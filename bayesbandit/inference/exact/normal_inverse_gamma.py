@@ -23,7 +23,7 @@ from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, distribution, read
-from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
+from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
 from bayesbandit.inference.graph_analysis.form import quartered
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given
 from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
@@ -56,7 +56,7 @@ def noise_scale(model: pm.Model) -> str:
     transforms = {v: transform_name(model.rvs_to_transforms[v]) for v in model.free_RVs}
     positive = [v for v, name in transforms.items() if name == "log"]
     if not positive:
-        eligible(model, ENGINE)
+        check_eligible(model, ENGINE)
         raise not_conjugate("no positive variable that could be the noise scale")
     if len(positive) > 1:
         two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in positive[:2])
@@ -133,7 +133,7 @@ class NormalInverseGamma(ExactGaussian):
         data = trial(self)
         self.exponent = exponent(self, data, scale_name)
         check_inverse_gamma(self, data)
-        self.unit_powers = self.rows.by_weight and self.rows.normal
+        self.unit_powers = self.row_noise.by_weight and self.row_noise.normal
 
     @property
     def streams(self) -> bool:
@@ -185,7 +185,7 @@ class NormalInverseGamma(ExactGaussian):
 def match(model: pm.Model) -> NormalInverseGamma:
     """Return the normal-inverse-gamma engine of a built model."""
     name = noise_scale(model)
-    eligible(model, ENGINE, positive=name)
+    check_eligible(model, ENGINE, positive=name)
     density = read(model)
     s = density.values[name]
     if s.type.ndim:
@@ -196,7 +196,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
     if depends_on([density.mean], {name: s}):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
     engine = NormalInverseGamma(density, name)
-    on_own_rows(engine, density, ENGINE)
+    check_on_own_rows(engine, density, ENGINE)
     return engine
 
 

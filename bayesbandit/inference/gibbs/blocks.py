@@ -23,7 +23,7 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
-from bayesbandit.inference.graph_analysis.eligibility import eligible
+from bayesbandit.inference.graph_analysis.eligibility import check_eligible
 from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Blocks:
 
 def blocks(model: pm.Model) -> Blocks:
     """Return the density of a built model; refuse a variable that fits neither part."""
-    eligible(model, ENGINE, unsuited=unsuited)
+    check_eligible(model, ENGINE, unsuited=unsuited)
     rewritten, auxiliary = mixed(model)
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
     density = read(rewritten)

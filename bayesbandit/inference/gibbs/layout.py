@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from bayesbandit.inference.graph_analysis.form import Form, Squares, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
-from bayesbandit.kernels.gibbs import monomials as kernel
+from bayesbandit.kernels.gibbs import conditionals
 
 SPARSE_SIZE = 4  # coordinates that a square may have to be kept sparse
 CENTRE_DIGITS = 1e-10  # of the precision that a centre is found with
@@ -38,7 +38,7 @@ class Layout(NamedTuple):
     exponents of all terms. unbounded: as of `unbounded_scale`.
     """
 
-    terms: kernel.Terms
+    terms: conditionals.Terms
     centre: Array
     dense: Squares[Array]
     sparse: Squares[csr_array]
@@ -51,8 +51,8 @@ class Layout(NamedTuple):
 
     def log_density(self, theta: Array, u: Array) -> float:
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
-        work = kernel.workspace(self.terms, self.dim)
-        whole = kernel.log_density(self.terms, theta - self.centre, u, work)
+        work = conditionals.workspace(self.terms, self.dim)
+        whole = conditionals.log_density(self.terms, theta - self.centre, u, work)
         # p(u) = p(v) Π v with v = e^u, and so log p(v) is log p(u) − Σ u
         return float(whole - u.sum())
 
@@ -94,7 +94,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     exponents, slot = np.unique(by_element.data, return_inverse=True)
     with np.errstate(divide="ignore"):
         low, high = np.log(low), np.log(high)
-    terms = kernel.Terms(
+    terms = conditionals.Terms(
         linear=1.0 + form.linear,  # of log v: 1, for its Jacobian
         square=form.square,
         low=low,
@@ -188,7 +188,7 @@ def unbounded_scale(
     dense: Squares[Array],
     sparse: Squares[csr_array],
     pure: Squares[csr_array],
-    terms: kernel.Terms,
+    terms: conditionals.Terms,
     centre: Array,
 ) -> int:
     """Return a positive variable towards whose end the integral of the density is infinite, since

@@ -1,4 +1,4 @@
-"""The joint moves that help a Gibbs sampler of a layout to mix: `kernels.gibbs.orbits.Moves`.
+"""The joint moves that help a Gibbs sampler of a layout to mix: `kernels.gibbs.sweeps.Moves`.
 
 A variable with few elements, such as a noise scale or a common prior scale, moves
 
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, find, vstack
 
 from bayesbandit.inference.gibbs.layout import FLOAT_EPSILON, Layout
-from bayesbandit.kernels.gibbs.orbits import Moves
+from bayesbandit.kernels.gibbs.sweeps import Moves
 
 MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
 NEGLIGIBLE_LOG_DENSITY = 1e-4  # of a log density, by rounding, that changes no step

@@ -14,10 +14,9 @@ from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
-from bayesbandit.kernels.gibbs import monomials as kernel
-from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs import conditionals, sweeps
 
-Sweep = Callable[..., int]  # `orbits.sweep` of some terms, which are not among its arguments
+Sweep = Callable[..., int]  # `sweeps.sweep` of some terms, which are not among its arguments
 
 RELATIVE_TOLERANCE = 1e-8  # relative to the terms that a log density is a sum of
 
@@ -38,7 +37,7 @@ class Problem:
     size: int
 
     @cached_property
-    def moves(self) -> orbits.Moves:
+    def moves(self) -> sweeps.Moves:
         """The joint moves that make it mix, the same ones for layouts that are alike."""
         matrices = self.layout.powers, self.layout.sparse.forms
         alike = (
@@ -82,9 +81,9 @@ class Problem:
         """Return precision (D, D) and shift (D,) of δ given u."""
         D = self.layout.dim
         # log p = Σ φ (f'δ − o)² + … = −½ δ'Aδ + δ'b + …: A = −2 Σ φ ff' and b = −2 Σ φ o f
-        work = kernel.workspace(self.layout.terms, self.layout.dim)
-        kernel.weigh(self.layout.terms, u, work.phi)
-        kernel.precision(self.layout.terms, D, work)
+        work = conditionals.workspace(self.layout.terms, self.layout.dim)
+        conditionals.weigh(self.layout.terms, u, work.phi)
+        conditionals.precision(self.layout.terms, D, work)
         # the kernel fills the upper triangle, and the shift behind the padding
         upper = np.triu(work.A[:D, :D])
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
@@ -109,14 +108,14 @@ class Problem:
             raise improper(self.reading.engine, f"{self._label(layout.unbounded)}: {reason}")
         theta, u = self.flat(state)
         # δ = θ − centre, so that rewards of 1e9 leave the digits of their differences
-        held = kernel.MonomialState(theta - layout.centre, self.inside(u))
-        work = kernel.workspace(layout.terms, D)
+        held = conditionals.MonomialState(theta - layout.centre, self.inside(u))
+        work = conditionals.workspace(layout.terms, D)
         ours = [k for k in names if k in self.reading.rest]
         none = np.zeros(0, dtype=np.int64)
         kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
         delta = np.empty((draws, D))
         logs = np.empty((draws, len(kept)))
-        sweep = sweep or partial(orbits.sweep, layout.terms)
+        sweep = sweep or partial(sweeps.sweep, layout.terms)
         wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
             reason = f"{self._label(wrong)}: improper given the other variables"
@@ -146,7 +145,7 @@ class Problem:
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
         # e^±u: a scale whose square is beyond floats, or near it
-        at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
+        at_limit = np.abs(u) >= 0.5 * conditionals.MAX_ABS_LOG_SCALE
         lost = abs(self.layout.dense.powers) @ at_limit > 0.0
         # or a row whose form is rounded by more than an sd of its noise
         lost |= self.layout.rounding(theta, u) > 1.0

@@ -33,7 +33,7 @@ from bayesbandit.inference.graph_analysis.form import (
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
-from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs import sweeps
 
 MEAN = "mean_reward"
 
@@ -55,14 +55,14 @@ class Reading(GaussianBlock):
         super().__init__(density, engine, self.rest)
         self.reals = tuple(self.slices)
         self.bounds = dict(bounds)
-        self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
+        self.last_moves: tuple[tuple[object, ...], sweeps.Moves] | None = None
         self._whole: dict[Term, list[Part]] = {}
         self._by_term = {t: self._numbers(t, t.given_mean) for t in density.terms}
 
     def _numbers(self, term: Term, graph: Variable) -> list[Part]:
         """Return numbers that a term is a sum of; refuse it unless it is analytic."""
         density = self.density
-        unknown = {**density.values, MEAN: density.given_mean}
+        unknown = {**density.values, MEAN: density.mean_input}
         between = {density.values[k]: ends for k, ends in self.bounds.items()}
         seeds = dict.fromkeys(unknown.values(), 1.0)
         analytic = Analytic([graph], seeds, list(between), between)
@@ -80,7 +80,7 @@ class Reading(GaussianBlock):
                 left += summands(inside, sign)
         return parts(graphs, unknown, list(density.inputs.values()))
 
-    def lengths(self, n: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         """Return all variables' shapes with n rows."""
         return {
             k: tuple(n if m is None else m for m in v.type.shape)
@@ -97,7 +97,7 @@ class Reading(GaussianBlock):
         places = {}
         ends = {True: 0, False: 0}
         by_row = self.density.by_row
-        for k, shape in sorted(self.lengths(n).items(), key=lambda item: item[0] in by_row):
+        for k, shape in sorted(self.shapes(n).items(), key=lambda item: item[0] in by_row):
             size = math.prod(shape)
             real = k in self.reals
             places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)

@@ -77,7 +77,7 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
     """Return an equal model without products τ z, and their scales; None where it has none."""
     from pymc.model.fgraph import model_from_fgraph
 
-    if not any(_is_centred(v) for v in model.free_RVs):
+    if not any(_has_mean_zero(v) for v in model.free_RVs):
         return model, None
     with COMPILE:
         graph, copies = graph_of(model)
@@ -100,7 +100,7 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
         return model_from_fgraph(graph, mutate_fgraph=True), Scales(tuple(names), of, compiled)
 
 
-def _is_centred(rv: Variable) -> bool:
+def _has_mean_zero(rv: Variable) -> bool:
     """Return whether a variable is normal with mean 0."""
     if isinstance(rv.type, XTensorType) or distribution(rv) != "Normal":
         return False
@@ -118,7 +118,7 @@ def _rewrite_one(
         if not isinstance(node.op, ModelFreeRV) or node.op.transform is not None:
             continue
         (rv, value), [z] = node.inputs, node.outputs
-        if not _is_centred(rv):
+        if not _has_mean_zero(rv):
             continue
         uses = _uses(graph, z, z, positive)
         if not uses or (scale := _common_scale(z, uses)) is None:

@@ -31,16 +31,15 @@ from bayesbandit.inference.gibbs.rewrite_products import Scales
 from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
-from bayesbandit.kernels.gibbs import monomials as kernel
-from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs import conditionals, sweeps
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
 
 # sweeps before the draws, of a random start and of an earlier state
-WARM_UP_SWEEPS = 500
-TUNE_WARM = 50
+BURN_IN_SWEEPS = 500
+RESUMED_BURN_IN = 50
 TESTED_ROWS_KEY = "rows tested"  # in a state: how many there were when the identity was tested
 SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
 BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
@@ -60,7 +59,7 @@ def better(
     theta, u = problem.flat(state)
     ends = []
     for positive_first in (False, True):
-        held = kernel.MonomialState(theta - problem.layout.centre, problem.inside(u))
+        held = conditionals.MonomialState(theta - problem.layout.centre, problem.inside(u))
         rng = np.random.default_rng(seed)
         ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
@@ -71,7 +70,10 @@ def better(
 
 
 def _after(
-    problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
+    problem: Problem,
+    held: conditionals.MonomialState,
+    positive_first: bool,
+    rng: np.random.Generator,
 ) -> float:
     """Run a few sweeps on `held`; return the log density of log v then, with the Gaussian block
     integrated out, −∞ if one fails.
@@ -82,17 +84,17 @@ def _after(
     # p(u) = ∫ p(δ, u) dδ: the density of the positive variables is bounded where the joint one is
     # not
     terms, D = problem.layout.terms, problem.layout.dim
-    work = kernel.workspace(terms, D)
+    work = conditionals.workspace(terms, D)
     none = np.zeros(0, dtype=np.int64)
     if positive_first:
-        kernel.weigh(terms, held.u, work.phi)
-        kernel.evaluate(terms, held.delta, work)
-        if kernel.draw_elements(terms, held.u, work, rng) >= 0:
+        conditionals.weigh(terms, held.u, work.phi)
+        conditionals.evaluate(terms, held.delta, work)
+        if conditionals.draw_elements(terms, held.u, work, rng) >= 0:
             return -np.inf
     delta = np.empty((1, D))
     logs = np.empty((1, 0))
     fixed = terms, problem.moves, held, work, delta, logs, none
-    if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
+    if sweeps.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
         return -np.inf
     # ∫ exp(−½ δ'Λδ + η'δ) dδ ∝ |Λ|^−½ exp(½ η'Λ⁻¹η)
     precision, shift = problem.natural(held.u)
@@ -150,14 +152,14 @@ class Gibbs(Reading):
         """
         rows = self.data(**data)
         if tune is None:
-            tune = self.warm_up if start is None else TUNE_WARM
+            tune = self.burn_in if start is None else RESUMED_BURN_IN
         n = len(rows[0])
         tested = int(start[0].get(TESTED_ROWS_KEY, 0)) if start else 0
         kept: list[Position] = []
         last: list[Position] = []
         with one_thread():
             whole, sweep = self.target(rows)
-            for i, stream in enumerate(streams(seed, chains)):
+            for i, stream in enumerate(chain_seeds(seed, chains)):
                 rng = np.random.default_rng(stream)
                 state = self.resumed(start[i % len(start)], rows) if start else self.start(n, rng)
                 state = self.beginning(whole, state, cold=not start)
@@ -175,9 +177,9 @@ class Gibbs(Reading):
         return SampledDraws(self.scales.divided(drawn) if self.scales else drawn, state=last)
 
     @property
-    def warm_up(self) -> int:
+    def burn_in(self) -> int:
         """How many sweeps there are before the draws of chains that begin anywhere."""
-        return WARM_UP_SWEEPS
+        return BURN_IN_SWEEPS
 
     def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
         """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
@@ -199,7 +201,7 @@ class Gibbs(Reading):
         """Return where a chain of n rows may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.reals else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in self.lengths(n).items()
+            for k, shape in self.shapes(n).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
@@ -213,7 +215,7 @@ class Gibbs(Reading):
         return state
 
 
-def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
+def chain_seeds(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
     """Return a stream for each chain, the same ones however often they are asked for."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return [
@@ -253,6 +255,11 @@ def match(model: pm.Model) -> Gibbs:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
     check_own_rows(engine)
-    if affine and not engine.by_row and engine.rows.normal and engine.rows.factor is not None:
-        engine.noise = engine.rows
+    if (
+        affine
+        and not engine.by_row
+        and engine.row_noise.normal
+        and engine.row_noise.factor is not None
+    ):
+        engine.noise = engine.row_noise
     return engine

@@ -21,7 +21,7 @@ from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
-from bayesbandit.inference.gibbs.sampler import ENGINE, WARM_UP_SWEEPS, Gibbs, Position
+from bayesbandit.inference.gibbs.sampler import BURN_IN_SWEEPS, ENGINE, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.degrees import depends_on
@@ -106,8 +106,8 @@ class Augmented(Gibbs):
         self.whole = worked(self)
 
     @property
-    def warm_up(self) -> int:
-        return WARM_UP_SWEEPS if self.rest else TUNE_COEFFICIENTS
+    def burn_in(self) -> int:
+        return BURN_IN_SWEEPS if self.rest else TUNE_COEFFICIENTS
 
     def target(self, rows: Data) -> tuple[Problem, Sweep]:
         self.link.check(rows)

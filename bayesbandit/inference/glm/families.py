@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
-from bayesbandit.kernels.glm import families as kernel
+from bayesbandit.kernels.glm import families as compiled_families
 from bayesbandit.kernels.glm import newton
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
@@ -77,12 +77,12 @@ class Family:
         out = np.empty(eta.shape)
         flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
         flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
-        kernel.mean_and_sd(self.kind, self.number, *flat)
+        compiled_families.mean_and_sd(self.kind, self.number, *flat)
         return mean, out
 
     def total(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
         """Return Σ w log p(r | η), but for what does not depend on η."""
-        return float(kernel.totals(self.kind, self.number, eta, reward, weight))
+        return float(compiled_families.totals(self.kind, self.number, eta, reward, weight))
 
     def pseudo_rows(
         self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray

@@ -304,5 +304,5 @@ def working(link: Link) -> Density:
     prior = tuple(term for term in density.terms if not term.on_data)
     row = Term("working", "the likelihood", normal(link.eta), normal(m), on_data=True)
     return replace(
-        density, terms=(*prior, row), mean=link.eta, given_mean=m, inputs=inputs, own=data
+        density, terms=(*prior, row), mean=link.eta, mean_input=m, inputs=inputs, own=data
     )

@@ -16,7 +16,7 @@ from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.density import Density, read
-from bayesbandit.inference.graph_analysis.eligibility import eligible
+from bayesbandit.inference.graph_analysis.eligibility import check_eligible
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.runtime.one_thread import one_thread
 
@@ -159,5 +159,5 @@ def regression(model: pm.Model, engine: str) -> Regression:
     """Return the generalised linear model that a built model is; or else the refusal, in an
     engine's name."""
     with COMPILE:
-        eligible(model, engine)
+        check_eligible(model, engine)
         return Regression(read(model), engine)

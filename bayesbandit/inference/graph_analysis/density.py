@@ -40,7 +40,7 @@ class Term:
     name: str
     label: str
     graph: Variable
-    given_mean: Variable  # the same, with `Density.given_mean` in the place of the mean reward
+    given_mean: Variable  # the same, with `Density.mean_input` in the place of the mean reward
     on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
 
 
@@ -50,13 +50,13 @@ class Density:
 
     values: one input for each free variable, of known shape, but along the rows (`row_axes`).
     inputs: x (n, d), reward (n,), weight (n,), arm (n,), by role, each present only if the model
-    has it. given_mean: an input that stands for the mean reward. own: the model's own data, at the
+    has it. mean_input: an input that stands for the mean reward. own: the model's own data, at the
     time it was read. n_arms: K, where the declaration takes the arm.
     """
 
     terms: tuple[Term, ...]
     mean: Variable
-    given_mean: Variable
+    mean_input: Variable
     values: dict[str, Variable]
     inputs: dict[str, Variable]
     own: dict[str, np.ndarray]
@@ -181,7 +181,7 @@ def _read(model: pm.Model) -> Density:
     shared = containers(model)
     own = {role: np.asarray(v.get_value()) for role, v in shared.items()}
     inputs = {role: _input(role, v) for role, v in shared.items()}
-    shapes: dict[str, tuple[int | None, ...]] = {**lengths(model)}
+    shapes: dict[str, tuple[int | None, ...]] = {**shapes_of(model)}
     for name, axis in row_axes(model).items():
         shapes[name] = (*shapes[name][:axis], None, *shapes[name][axis + 1 :])
     values: dict[str, Variable] = {
@@ -240,7 +240,7 @@ def unviewed(variable: Variable) -> Variable:
     return variable
 
 
-def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
+def shapes_of(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the free variables by name, from their types and dimensions if possible.
 
     but: a dimension; variables that have it are left out.

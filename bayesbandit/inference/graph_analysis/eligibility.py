@@ -74,7 +74,7 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
     return None
 
 
-def on_own_rows(engine: ClosedForm, density: Density, name: str) -> None:
+def check_on_own_rows(engine: ClosedForm, density: Density, name: str) -> None:
     """Raise `NotThisEngine` if the engine's posterior of the model's own rows is wrong.
 
     Template rows may have no density under the model, or leave the posterior improper; then nothing
@@ -114,7 +114,7 @@ def is_out_of_bounds(error: ValueError) -> bool:
 Unsuited = Callable[[Variable, "Transform | None", bool], str]
 
 
-def eligible(
+def check_eligible(
     model: pm.Model, engine: str, positive: str = "", unsuited: Unsuited | None = None
 ) -> None:
     """Raise `NotThisEngine` for variables that are discrete, imputed, transformed or one for each

@@ -59,7 +59,7 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
     nothing = RowNoise(not weights, bool(weights))
     rows = [v for k, v in density.inputs.items() if k != "weight"]
-    computed = of_rows(likelihood, [density.given_mean, *given, *weights], rows)
+    computed = of_rows(likelihood, [density.mean_input, *given, *weights], rows)
     vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
     if not vectors or any(v.type.ndim for v in given):
         return nothing
@@ -68,7 +68,7 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
     free = [*weights, *fresh.values()]
     [graph] = clone_replace([likelihood], fresh, rebuild_strict=False)
-    seeds = dict.fromkeys([density.given_mean, *given, *free], 1.0)
+    seeds = dict.fromkeys([density.mean_input, *given, *free], 1.0)
     if Analytic([graph], seeds, [*given, *positive]).fault(graph, most=1):
         return nothing
     rng = np.random.default_rng(0)
@@ -129,7 +129,7 @@ def observer(
     x, reward, _, arm = random_rows(density, seed=0)
     of_role = {"x": x, "reward": reward, "arm": arm}
     roles = [role for role in density.inputs if role != "weight"]  # for their lengths alone
-    m = density.given_mean
+    m = density.mean_input
     slope = gradient(graph, m)
     inputs = [m, *given, *free, *(density.inputs[role] for role in roles)]
     read = Compiled(inputs, [slope, gradient(slope.sum(), m), graph])

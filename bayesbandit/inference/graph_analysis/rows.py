@@ -397,6 +397,6 @@ def not_apart(density: Density) -> str | None:
 
 def mixed(graphs: list[Variable], density: Density) -> str | None:
     """Return the operation that mixes the rows in one of these graphs, if there is one."""
-    seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
+    seeds = dict.fromkeys([*density.inputs.values(), density.mean_input], DATA_ROW)
     rows = RowWalk(graphs, seeds)
     return next((why for g in graphs if (why := rows.mixed(g))), None)

@@ -28,7 +28,7 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
-from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
+from bayesbandit.inference.graph_analysis.density import containers, row_dimension, shapes_of
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from bayesbandit.runtime.fingerprints import fingerprint, installed
 
@@ -68,7 +68,7 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
         graphs += model.logp(sum=False)
     dims = sorted((k, tuple(map(str, of))) for k, of in model.named_vars_to_dims.items())
     coords = sorted((str(k), _of(tuple(v))) for k, v in model.coords.items() if v and k != row)
-    shapes = sorted(lengths(model, but=row).items())
+    shapes = sorted(shapes_of(model, but=row).items())
     width = data["x"].get_value(borrow=True).shape[1]
     initial = model.rvs_to_initial_values
     starts = [initial[v] for v in model.free_RVs]

@@ -74,12 +74,12 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
     return ""
 
 
-def template(model: Declaration, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
+def template(model: Declaration, n_features: int, n_arms: int | None) -> pm.Model:
     """Return the model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow,
-    and as many rows, or `more`, as make a posterior under a flat prior proper."""
+    and as many rows as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
     # more rows than coefficients of each arm, so that a flat prior leaves a proper posterior
-    n = (n_features + 8) * (n_arms or 1) + more
+    n = (n_features + 8) * (n_arms or 1)
     x = rng.normal(size=(n, n_features))
     reward = rng.integers(0, 2, n).astype(np.float64)
     weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None

@@ -17,7 +17,7 @@ from bayesbandit.runtime.compiling import njit
 
 PANEL_ROWS = 64  # rows whose part is subtracted at once: what the first caches hold
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
 def padded(D: int) -> int:
@@ -30,7 +30,7 @@ def room(D: int, extra: int = 1) -> tuple[int, int]:
     return padded(D), -(-(padded(D) + extra) // TILE_LANES) * TILE_LANES
 
 
-@kernel
+@compiled
 def finish_rows(W, k, floor):
     """Finish rows k … k + 3 of U, from which all rows above have been subtracted."""
     start = k - k % TILE_LANES
@@ -49,7 +49,7 @@ def finish_rows(W, k, floor):
         W[r, r] = pivot * pivot * (1.0 / pivot)
 
 
-@kernel
+@compiled
 def factor(A, diagonal, W):
     """Fill W with [U U'⁻¹B], where U'U = A + diag(diagonal), from the upper triangle of [A B].
 
@@ -72,7 +72,7 @@ def factor(A, diagonal, W):
         finish_rows(W, k, floor)
 
 
-@kernel
+@compiled
 def subtract_gram(base, left, right, W):
     """Fill the upper triangle of W with base − left'right, for left and right (p, as base)."""
     D, M = W.shape
@@ -85,7 +85,7 @@ def subtract_gram(base, left, right, W):
         base = W
 
 
-@kernel
+@compiled
 def solve_upper(W, v):
     """Solve in place: v ← U⁻¹v."""
     for j in range(v.size - 1, -1, -1):

@@ -12,7 +12,7 @@ import math
 
 from bayesbandit.runtime.compiling import njit
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 # Of width 1, by which a slice steps out to each side: all that u may be is 2 × 230 wide. An end
 # before that would depend on where the chain stands, and leave another density as it is.
@@ -22,7 +22,7 @@ MIN_SCALE = 1e-300  # exp(e s) is kept above it
 SAME_SHAPE = 1e-12  # a/e within it of ±½ is ±½
 
 
-@kernel
+@compiled
 def proper(a, q, e, S, low, high):
     """Return whether the density has a finite integral, for S ≤ 0 and q ≤ 0."""
     # exp(g) must fall to both sides: by a wall, the square, the line, or an exponential that
@@ -35,7 +35,7 @@ def proper(a, q, e, S, low, high):
     return up and down
 
 
-@kernel
+@compiled
 def inverse_of_inverse_gaussian(m, shape, rng):
     """Return 1/X for X ~ InverseGaussian(mean 1/m, shape).
 
@@ -52,7 +52,7 @@ def inverse_of_inverse_gaussian(m, shape, rng):
     return root if rng.random() * (root + m) <= root else other
 
 
-@kernel
+@compiled
 def height(s, a, q, e, S, r, first, second):
     """Return g(s) with S_k + 2 first_k c + second_k c² in place of S_k, for c = exp(r s) − 1."""
     g = (a + q * s) * s
@@ -64,7 +64,7 @@ def height(s, a, q, e, S, r, first, second):
     return g
 
 
-@kernel
+@compiled
 def slice_from(a, q, e, S, r, first, second, low, high, rng):
     """Return the next point of a slice sampler of `height` that stands at 0."""
     # the height of the slice: log of a uniform share of the density at 0
@@ -93,7 +93,7 @@ def slice_from(a, q, e, S, r, first, second, low, high, rng):
     return 0.0
 
 
-@kernel
+@compiled
 def draw(a, q, e, S, low, high, rng):
     """Return a draw, or the next one of a slice sampler from 0; NaN where the density is improper.
 

@@ -18,24 +18,24 @@ TAIL_FROM = 20.0  # sds, from which on the normal's tail is a continued fraction
 MAX_EXPONENT = 700.0  # what an exponent may be
 ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
-@kernel
+@compiled
 def log_one_plus_exp(x):
     """Return log(1 + e^x) for any x."""
     # for x > 0 it is x + log(1 + e^−x): no exponential overflows
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@kernel
+@compiled
 def logistic(x):
     """Return 1/(1 + e^−x)."""
     e = math.exp(-abs(x))
     return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
 
 
-@kernel
+@compiled
 def beyond(t):
     """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
     if t < TAIL_FROM:
@@ -49,7 +49,7 @@ def beyond(t):
     return 1.0 / tail
 
 
-@kernel
+@compiled
 def log_normal_cdf(x):
     """Return log Φ(x)."""
     if x > -TAIL_FROM:
@@ -58,7 +58,7 @@ def log_normal_cdf(x):
     return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
 
 
-@kernel
+@compiled
 def log_likelihood(kind, number, eta, r):
     """Return ℓ(η)."""
     if kind == BINOMIAL:
@@ -71,7 +71,7 @@ def log_likelihood(kind, number, eta, r):
     return r * psi - (r + number) * log_one_plus_exp(psi)
 
 
-@kernel
+@compiled
 def slope_and_curvature(kind, number, eta, r):
     """Return ℓ'(η) and −ℓ''(η) ≥ 0."""
     if kind == PROBIT:
@@ -90,7 +90,7 @@ def slope_and_curvature(kind, number, eta, r):
     return r - trials * p, trials * p * logistic(-psi)
 
 
-@kernel
+@compiled
 def totals(kind, number, eta, reward, weight):
     """Return Σ w ℓ over rows (n,)."""
     total = 0.0
@@ -99,13 +99,13 @@ def totals(kind, number, eta, reward, weight):
     return total
 
 
-@kernel
+@compiled
 def success(kind, eta):
     """Return the probability that a trial succeeds."""
     return logistic(eta) if kind == BINOMIAL else 0.5 * math.erfc(-eta * math.sqrt(0.5))
 
 
-@kernel
+@compiled
 def narrow(kind, m, s, nodes, weights):
     """Return the mean and variance of the chance of success under η ~ N(m, s²), by Gauss–Hermite
     nodes."""
@@ -119,7 +119,7 @@ def narrow(kind, m, s, nodes, weights):
     return mean, variance
 
 
-@kernel
+@compiled
 def wide(kind, m, s, steps):
     """Return the mean and variance of the chance of success under η ~ N(m, s²), s ≥ 1, by integrals
     of P(η > t) over the chance at t. Their derivatives are analytic in a strip about the line, so
@@ -139,7 +139,7 @@ def wide(kind, m, s, steps):
     return first, max(second - first * first, 0.0)
 
 
-@kernel
+@compiled
 def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
     """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,)."""
     for i in range(eta.size):

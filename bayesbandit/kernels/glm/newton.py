@@ -15,17 +15,17 @@ from bayesbandit.runtime.compiling import njit
 MIN_CURVATURE = 1e-100  # the least curvature of a row
 MAX_HALVINGS = 2000  # of the interval or of the excess: float64 has some 1,000 of either
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
-@kernel
+@compiled
 def predict(z, offset, phi, eta):
     """Fill eta with z φ + offset (n,)."""
     for i in range(eta.size):
         eta[i] = dot(z[i], phi) + offset[i]
 
 
-@kernel
+@compiled
 def settled(eta, variance, kind, number, r, w):
     """Return the mode of N(η' | eta, variance) p(r | η')^w.
 
@@ -63,7 +63,7 @@ def settled(eta, variance, kind, number, r, w):
     return x
 
 
-@kernel
+@compiled
 def observe(
     arms, settings, z, offset, group, reward, weight, kind, number, normalize, total, due, first
 ):
@@ -96,7 +96,7 @@ def observe(
     return reward.size
 
 
-@kernel
+@compiled
 def pseudo(eta, kind, number, r, w):
     """Return y and v: an observation y of η with precision v, whose log density has the slope and
     the curvature that w ℓ has at η."""
@@ -106,7 +106,7 @@ def pseudo(eta, kind, number, r, w):
     return eta + w * slope / v, v
 
 
-@kernel
+@compiled
 def pseudo_rows(eta, kind, number, reward, weight, y, v):
     """Fill in the observations of rows at their η (n,)."""
     for i in range(eta.size):

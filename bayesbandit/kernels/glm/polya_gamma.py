@@ -19,10 +19,10 @@ GAMMA_TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its me
 # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
 NEAR_TERMS_BELOW = 4.0
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
-@kernel
+@compiled
 def coefficient(n, x):
     """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
     half = n + 0.5
@@ -35,7 +35,7 @@ def coefficient(n, x):
     return u * math.sqrt(u) * math.pi * half * math.exp(-2.0 * half * half / x)
 
 
-@kernel
+@compiled
 def right_of_cut(z):
     """Return the share of the proposal beyond the cut. The proposal is exponential there, and an
     inverse Gaussian of mean 1/z before it."""
@@ -53,7 +53,7 @@ def right_of_cut(z):
     return 1.0 / (1.0 + 4.0 / math.pi * total)
 
 
-@kernel
+@compiled
 def inverse_gaussian_below(z, rng):
     """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
     # of a mean beyond the cut t: 1/N² of a normal N > 1/√t, accepted by e^{−z²x/2}
@@ -80,7 +80,7 @@ def inverse_gaussian_below(z, rng):
             return x
 
 
-@kernel
+@compiled
 def draw_one(c, rng):
     """Return a draw ω ~ PG(1, c), exact (Devroye's method)."""
     # PG(1, c) is a quarter of Devroye's J*(1, z) with z = |c|/2: it is even in c
@@ -109,7 +109,7 @@ def draw_one(c, rng):
                     break
 
 
-@kernel
+@compiled
 def moments(c):
     """Return the mean and variance of PG(1, c). Those of PG(b, c) are b times as large."""
     c = abs(c)
@@ -123,7 +123,7 @@ def moments(c):
     return t / (2.0 * c), (2.0 * t - 4.0 * c * e / ((1.0 + e) * (1.0 + e))) / (4.0 * c * c * c)
 
 
-@kernel
+@compiled
 def draw_by_gammas(b, c, rng):
     """Return a draw ω ~ PG(b, c) for any b > 0, as a sum of gammas; one gamma stands for the last
     ones."""
@@ -142,7 +142,7 @@ def draw_by_gammas(b, c, rng):
     return total + scale * rng.standard_gamma(b * mean / scale)
 
 
-@kernel
+@compiled
 def draw(b, c, rng):
     """Return a draw ω ~ PG(b, c), b ≥ 0."""
     if b <= 0.0:

@@ -1,4 +1,4 @@
-"""Sweeps of `gibbs.orbits` with new normal observations of rewards before each.
+"""Sweeps of `gibbs.sweeps` with new normal observations of rewards before each.
 
 A reward is a normal observation of its linear predictor η = A δ + offset, given an auxiliary
 variable: a Pólya–Gamma one where its likelihood is of powers of e^η/(1 + e^η). A probit reward is
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import factor, solve_upper, subtract_gram
 from bayesbandit.kernels.algebra.dense import copy_into, copy_rows, dot
-from bayesbandit.kernels.gibbs import orbits
-from bayesbandit.kernels.gibbs.monomials import Vector, log_density, precision, weigh
+from bayesbandit.kernels.gibbs import sweeps
+from bayesbandit.kernels.gibbs.conditionals import Vector, log_density, precision, weigh
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
 from bayesbandit.kernels.glm.newton import predict, pseudo_rows
 from bayesbandit.kernels.glm.polya_gamma import draw
 from bayesbandit.runtime.compiling import njit
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 # a function for all that call it: LLVM takes six times as long where the sweep takes all of it in
 called = njit(cache=True, error_model="numpy", nogil=True, forceinline=False)
 
@@ -79,7 +79,7 @@ def approximate(rows, scaled, rewards, terms, state, work, eta):
     factor(work.A, work.diagonal, work.W)
 
 
-@kernel
+@compiled
 def climb(rows, scaled, rewards, terms, state, work):
     """Move δ to its mode given the scales, if it is much likelier there: chains hardly move from
     afar. By Newton steps, halved until the log density does not fall."""
@@ -111,7 +111,7 @@ def climb(rows, scaled, rewards, terms, state, work):
         copy_into(delta, first)
 
 
-@kernel
+@compiled
 def leap(rows, scaled, rewards, terms, state, work, rng):
     """Take a Metropolis step of δ, proposed by `approximate` (Gamerman 1997, Statistics and
     Computing 7, 57-68). Draws given the auxiliary variables alone hardly move where counts are
@@ -143,7 +143,7 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
         copy_into(delta, before)
 
 
-@kernel
+@compiled
 def above(a, rng):
     """Return a standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121)."""
     if a < EXPONENTIAL_FROM:
@@ -197,9 +197,9 @@ def observe(rows, scaled, rewards, delta, group, rng):
             group[i, j] = group[j, i]
 
 
-@kernel
+@compiled
 def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune, rng):
-    """Climb, and sweep as `orbits.sweep`, of terms whose one group is of observations of rewards.
+    """Climb, and sweep as `sweeps.sweep`, of terms whose one group is of observations of rewards.
 
     rows, scaled (n, M): A in as many columns as a group has, and room.
     """
@@ -211,7 +211,7 @@ def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune
         observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
         at = max(s, 0)
         one, logs = delta[at : at + 1], u[at : at + 1]
-        wrong = orbits.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
+        wrong = sweeps.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
         if wrong >= 0:
             return wrong
     return -1

@@ -190,7 +190,7 @@ def choose_jointly(
     while i < rows.shape[0] and not is_short(stream, needed):
         # by its seed the shift, and with it every arm's share of the points, can be computed again
         seeds[i] = normal(stream)
-        # with probability Aγ any arm, (5); else the best under one shifted point
+        # with probability Af any arm, (5); else the best under one shifted point
         if floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]:
             k = below(A, stream)
         else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesbandit.kernels.prob_best.walk import LOCATED, SHAPE, locate, normalise, walk
-from bayesbandit.kernels.student import kernel, normal_cdf, reach
+from bayesbandit.kernels.student import compiled, normal_cdf, reach
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,7 +27,7 @@ NO_ARM: int | np.int64 = np.int64(-1)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-@kernel
+@compiled
 def duel(a: int, b: int, mean: Vector, scale: Vector) -> float:
     """Return P(a beats b) = Φ((m_a − m_b)/√(s_a² + s_b²)) for two normal arms; equal point masses
     tie."""
@@ -37,7 +37,7 @@ def duel(a: int, b: int, mean: Vector, scale: Vector) -> float:
     return normal_cdf(gap / spread) if spread > 0.0 else 0.5 + 0.5 * np.sign(gap)
 
 
-@kernel
+@compiled
 def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     """Return P(a beats b and c) = Φ₂(h, k; ρ), h and k arm a's standardised leads, for ρ ≤ √½.
 
@@ -65,7 +65,7 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     return normal_cdf(h) * normal_cdf(k) + half * total / math.pi
 
 
-@kernel
+@compiled
 def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     """Return P(a beats b and c) for three normal arms, at most one of them a point mass.
 
@@ -78,7 +78,7 @@ def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     return max(0.0, 1.0 - (orthant(b, a, c, mean, scale) + orthant(c, a, b, mean, scale)))
 
 
-@kernel
+@compiled
 def closed_form(a: int, n: int, i: int, j: int, k: int, mean: Vector, scale: Vector) -> float:
     """Return P(arm a is best) among the n ≤ 3 arms i, j and k that can be best."""
     if a not in (i, j, k):
@@ -91,7 +91,7 @@ def closed_form(a: int, n: int, i: int, j: int, k: int, mean: Vector, scale: Vec
     return trio(a, b, j if a == k else k, mean, scale)
 
 
-@kernel
+@compiled
 def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
     """Return the floor, max_k (shift_k − extent_k). The arms whose range m_k ± extent_k reaches it
     are alive: no other can be best.
@@ -120,7 +120,7 @@ def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
     return floor
 
 
-@kernel
+@compiled
 def by_walk(
     floor: float, shift: Vector, scale: Vector, df: Vector, alive: Mask, out: Vector
 ) -> None:
@@ -142,7 +142,7 @@ def by_walk(
     normalise(out)
 
 
-@kernel
+@compiled
 def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out with P(arm a is best) for a = first, first + 1, …; one has the bits of all."""
     K = mean.size
@@ -174,7 +174,7 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
         out[a] = every[first + a]
 
 
-@kernel
+@compiled
 def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out, (K,), with P(arm a is best) for all a."""
     best_from(FIRST_ARM, mean, scale, df, out)

@@ -118,7 +118,7 @@ class Log:
         )
         self._check_times()
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
-        self.snapshots = self._checked(snapshots)
+        self.snapshots = self._checked_snapshots(snapshots)
 
     def __len__(self) -> int:
         return len(self.played)
@@ -256,7 +256,7 @@ class Log:
                 f"{self.reward_time[t]:g}, time {self.time[t]:g}"
             )
 
-    def _checked(self, snapshots: ArrayLike | None) -> np.ndarray | None:
+    def _checked_snapshots(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
         if snapshots is None:
             return None

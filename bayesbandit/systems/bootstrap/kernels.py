@@ -11,13 +11,13 @@ import numpy as np
 
 from bayesbandit.kernels import njit
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 MAX_SWEEPS = 10_000  # the most sweeps over the coordinates
 SWEEPS_PER_FULL_ONE = 9  # one sweep over all coordinates, then eight over those that are not 0
 
 
-@kernel
+@compiled
 def violation(g, theta, lam):
     """Return how far the subgradient is from 0, at its worst coordinate.
 
@@ -30,7 +30,7 @@ def violation(g, theta, lam):
     return worst
 
 
-@kernel
+@compiled
 def sweep(G, g, theta, lam, active_only):
     """Minimise over each coordinate in turn, given the others."""
     p = theta.size
@@ -53,7 +53,7 @@ def sweep(G, g, theta, lam, active_only):
                 g[i] -= G[j, i] * change
 
 
-@kernel
+@compiled
 def descend(G, q, theta, lam, tolerance, g):
     """Improve θ (p,) until its subgradient is within `tolerance` of 0; return its distance from 0.
 
@@ -76,7 +76,7 @@ def descend(G, q, theta, lam, tolerance, g):
     return off
 
 
-@kernel
+@compiled
 def paths(G, q, lams, tolerance, out):
     """Solve problems G (m, p, p), q (m, p) along penalties lams (L,), largest first.
 
@@ -93,7 +93,7 @@ def paths(G, q, lams, tolerance, out):
     return worst
 
 
-@kernel
+@compiled
 def moments(Z, r, v, G, q):
     """Compute weighted second moments of rows Z (n, p), r (n,) about their weighted means.
 

@@ -21,7 +21,7 @@ from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.runtime.compiling import njit
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Work(NamedTuple):
     second: Vector  # (T,) the curvature of Q/2
 
 
-@kernel
+@compiled
 def weigh(terms, u, phi):
     """Compute φ of all terms."""
     for t in range(phi.size):
@@ -89,7 +89,7 @@ def weigh(terms, u, phi):
         phi[t] = terms.coef[t] * math.exp(total)
 
 
-@kernel
+@compiled
 def precision(terms, D, work):
     """Compute from φ the precision Λ of δ given u, in A's upper triangle, and η behind it.
 
@@ -129,7 +129,7 @@ def precision(terms, D, work):
         subtract_gram(A, scaled, terms.rows, A)
 
 
-@kernel
+@compiled
 def draw_delta(terms, state, work, rng):
     """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I)."""
     D = state.delta.size
@@ -143,7 +143,7 @@ def draw_delta(terms, state, work, rng):
     solve_upper(work.W, state.delta)
 
 
-@kernel
+@compiled
 def add_product(G, v, out):
     """Add Gv to out (D,), for a symmetric G."""
     for i in range(v.size):
@@ -152,7 +152,7 @@ def add_product(G, v, out):
             add_scaled(out, v[i], G[i])
 
 
-@kernel
+@compiled
 def sparse_form(terms, t, v):
     """Return the form of sparse square t at v, without its offset."""
     total = 0.0
@@ -161,7 +161,7 @@ def sparse_form(terms, t, v):
     return total
 
 
-@kernel
+@compiled
 def evaluate(terms, delta, work):
     """Compute ρ and Q of all terms."""
     n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
@@ -184,7 +184,7 @@ def evaluate(terms, delta, work):
         Q[t] = rho[t] * rho[t]
 
 
-@kernel
+@compiled
 def log_density(terms, delta, u, work):
     """Compute φ, ρ and Q of all terms; return the log density of δ and u."""
     weigh(terms, u, work.phi)
@@ -197,7 +197,7 @@ def log_density(terms, delta, u, work):
     return total
 
 
-@kernel
+@compiled
 def conditional(terms, i, u, work):
     """Return a and q of the log density of u_i + s, as `log_scale` has it; S goes into `work`."""
     S = work.S
@@ -211,7 +211,7 @@ def conditional(terms, i, u, work):
     return terms.linear[i] + 2.0 * terms.square[i] * u[i], terms.square[i]
 
 
-@kernel
+@compiled
 def draw_elements(terms, u, work, rng):
     """Draw each u given all else. Return the element whose density is improper, or −1."""
     phi, S = work.phi, work.S

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
 from bayesbandit.kernels.gibbs import log_scale
-from bayesbandit.kernels.gibbs.monomials import (
+from bayesbandit.kernels.gibbs.conditionals import (
     MAX_ABS_LOG_SCALE,
     Index,
     Matrix,
@@ -30,7 +30,7 @@ from bayesbandit.kernels.gibbs.monomials import (
 from bayesbandit.kernels.uncounted_arrays import unmanaged
 from bayesbandit.runtime.compiling import njit
 
-kernel = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 SWEEPS_TO_WEIGH = 8  # φ is a running product; after so many sweeps it is computed from u again
 
@@ -51,7 +51,7 @@ class Moves(NamedTuple):
     share: Vector
 
 
-@kernel
+@compiled
 def set_direction(terms, moves, m, work):
     """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes,
     by its slope in ρ."""
@@ -77,7 +77,7 @@ def set_direction(terms, moves, m, work):
         work.first[n + k], work.second[n + k] = dot(w, work.image[k]), dot(w, change)
 
 
-@kernel
+@compiled
 def stretch(c, delta, work):
     """Add c w to δ, and what it changes."""
     add_scaled(delta, c, work.direction)
@@ -88,7 +88,7 @@ def stretch(c, delta, work):
         add_scaled(work.image[k], c, work.change[k])
 
 
-@kernel
+@compiled
 def step(terms, moves, m, state, work, rng):
     """Take a step along move m, by a slice of the log density
 
@@ -142,7 +142,7 @@ def step(terms, moves, m, state, work, rng):
         stretch(math.expm1(r * s), state.delta, work)
 
 
-@kernel
+@compiled
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
     Return the element that is improper given all else, or −1."""
