@@ -221,7 +221,10 @@ class History(GrowingRows):
         before = old.records(past)
         rows = np.empty((len(past), layout.width))
         after = layout.records(rows)
-        after["x"], after["mean"], after["scale"], after["last"] = before["x"], -np.inf, 0.0, np.inf
+        after["x"] = before["x"]
+        after["mean"] = -np.inf
+        after["scale"] = 0.0
+        after["last"] = np.inf
         for name in SCALARS:
             after[name] = before[name]
         after["min_probability"] = old.floors(past)  # ε/K with the old K

@@ -34,7 +34,10 @@ class Comparison:
         bounded: bool = False,
     ) -> None:  # fmt: skip
         n = len(x)
-        self.x, self.location, self.axes, self.df = x, location, axes, df
+        self.x = x
+        self.location = location
+        self.axes = axes
+        self.df = df
         self.alpha = np.zeros(n) + alpha
         self.floor = np.zeros(n) + floor
         self.bounded = bounded

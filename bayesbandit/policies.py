@@ -119,7 +119,8 @@ def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> Array:
     K = 2 and 3 have a closed form, and a larger K uses quadrature. The paper (section 2.3) uses
     Monte Carlo.
     """
-    mean, sd = finite(floats(mean, "mean"), "mean"), finite(floats(sd, "sd"), "sd")
+    mean = finite(floats(mean, "mean"), "mean")
+    sd = finite(floats(sd, "sd"), "sd")
     if mean.shape != sd.shape or mean.ndim == 0 or mean.shape[-1] == 0:
         raise ValueError(
             f"mean and sd must have the same shape (…, K), K ≥ 1; got {mean.shape} and {sd.shape}"

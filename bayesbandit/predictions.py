@@ -428,7 +428,8 @@ class Conjugate(ByMoments):
         return p[which.ravel()]
 
     def best_scaled(self, i: int, alpha: float) -> Array:
-        a, b = self.a[i], self.b[i]
+        a = self.a[i]
+        b = self.b[i]
         if self.family == "beta":
             return by_draws.scaled(a / (a + b), alpha, betaincinv(a, b, by_draws.LEVELS))
         return by_draws.scaled(a / b, alpha, gammaincinv(a, by_draws.LEVELS) / b)

@@ -52,7 +52,8 @@ def contexts(
         return x, bandit.all_arms, one
     full = np.zeros((len(x), K, d))
     available = np.zeros(K, dtype=np.bool_)
-    full[:, listed], available[listed] = x, True
+    full[:, listed] = x
+    available[listed] = True
     return full, available, one
 
 

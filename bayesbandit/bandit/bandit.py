@@ -136,7 +136,8 @@ class Bandit:
     ) -> None:
         validation.refuse_settings(settings)
         names = checks.arm_names(arms)
-        n_features, self.encoder = validation.length(n_features, encoder), encoder
+        n_features = validation.length(n_features, encoder)
+        self.encoder = encoder
         spec = validation.spec(model, len(names), n_features)
         validation.check_arms(spec, names)
         balance = Unweighted() if balance is None else balance
@@ -150,8 +151,11 @@ class Bandit:
         validation.check(spec, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history", most=checks.MAX_COUNT)
-        self.spec, self.balance, self.seed = spec, balance, seed
-        self.ahead, self.now = 0.0, None
+        self.spec = spec
+        self.balance = balance
+        self.seed = seed
+        self.ahead = 0.0
+        self.now = None
         self.looked = 0
         belief_seed = random_streams.sampler_seed(seed)
         normalize = is_normalized(balance)

@@ -323,7 +323,9 @@ def greedy(bandit: Bandit, x: Contexts) -> Array:
 
 def posterior(bandit: Bandit, k: int) -> Any:
     """Return the posterior of arm k, with its rounds that the history keeps."""
-    layout, history, belief = bandit.layout, bandit.history, bandit.belief
+    layout = bandit.layout
+    history = bandit.history
+    belief = bandit.belief
     if isinstance(belief, Forgets) and belief.clock is not None:
         belief = belief.fork()
         belief.advance(ticks.tick(bandit))
@@ -443,5 +445,6 @@ def shared(new: Array, available: Array, among: Callable[[Array], Array]) -> Arr
     old = available & ~new
     p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
     out = np.zeros((len(p), new.size))
-    out[:, new], out[:, old] = 1.0 / count, p
+    out[:, new] = 1.0 / count
+    out[:, old] = p
     return out

@@ -52,7 +52,8 @@ def look(bandit: Bandit, x: Array | None = None) -> None:
     x = x.reshape(-1, d)[-MAX_ROWS_TO_READ:]
     if len(x) < MIN_ROUNDS_TO_LOOK:
         return
-    mean, sd = x.mean(axis=0), x.std(axis=0)
+    mean = x.mean(axis=0)
+    sd = x.std(axis=0)
     away = (np.abs(mean) >= MIN_MEAN) & (np.ptp(x, axis=0) > 0.0)  # a constant has a tiny sd
     of_prior = model.constant_penalty * np.square(mean / np.where(away, sd, np.inf))
     j = int(of_prior.argmax())

@@ -166,7 +166,8 @@ class Decision:
         """The chosen arm's probability, a float or (n,)."""
         if self.lazy is not None:
             self.fill_propensity()
-        rows, layout = self.rows, self.layout
+        rows = self.rows
+        layout = self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
         p = rows[PROPENSITY - TAIL]
@@ -189,7 +190,8 @@ class Decision:
 
         A mean is None where the arm was not available, a standard deviation where it is infinite.
         """
-        mean, sd = self.mean.astype(object), self.sd.astype(object)
+        mean = self.mean.astype(object)
+        sd = self.sd.astype(object)
         mean[self.mean == -np.inf] = sd[np.isinf(self.sd)] = None
         of_contexts = {
             "id": self.id,
@@ -256,10 +258,15 @@ class Decision:
         log = layout.records(rows)
         log["x"] = 1.0
         log["x"][:, : x.shape[1]] = x
-        log["mean"], log["scale"], log["last"] = np.where(is_available, mean, -np.inf), sd, p
+        log["mean"] = np.where(is_available, mean, -np.inf)
+        log["scale"] = sd
+        log["last"] = p
         log["scale"][np.isnan(sd)] = np.inf
-        log["arm"], log["rule"], log["number"] = taken, TABULATED, 0.0
-        log["min_probability"], log["propensity"] = floor, chosen
+        log["arm"] = taken
+        log["rule"] = TABULATED
+        log["number"] = 0.0
+        log["min_probability"] = floor
+        log["propensity"] = chosen
         log["reward"] = log["weight"] = np.nan
         if one:
             return cls(layout, rows[0], None, np.array(ids[0]), None if tick is None else tick[0])

@@ -63,7 +63,8 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x = checks.contexts(np.atleast_2d(decision.x), bandit.n_features)  # already encoded
-            arm, p = np.atleast_1d(decision.arm), np.atleast_1d(decision.propensity)
+            arm = np.atleast_1d(decision.arm)
+            p = np.atleast_1d(decision.propensity)
             _update(bandit, x, arm, r, p, decision.layout.floors(rows), tick)
         else:
             checks.finite(r, what, checks.MAX_ABS_VALUE)
@@ -138,7 +139,9 @@ def _update(
         rows = _rows_without_moments(bandit, x[rows_kept], k[rows_kept])
         rule = TABULATED
     log = bandit.layout.records(rows)
-    log["arm"], log["rule"], log["reward"] = k[rows_kept], rule, reward[rows_kept]
+    log["arm"] = k[rows_kept]
+    log["rule"] = rule
+    log["reward"] = reward[rows_kept]
     log["propensity"] = p[rows_kept]
     floor = np.broadcast_to(floor, n)[rows_kept]
     log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
@@ -193,8 +196,11 @@ def _rows_without_moments(bandit: Bandit, x: Array, index: Array) -> Array:
     log = bandit.layout.records(rows)
     log["x"] = 1.0
     log["x"][:, : bandit.n_features] = x
-    log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
-    log["mean"][mine], log["last"][mine] = 0.0, 1.0
+    log["mean"] = -np.inf
+    log["scale"] = 0.0
+    log["last"] = 0.0
+    log["mean"][mine] = 0.0
+    log["last"][mine] = 1.0
     return rows
 
 

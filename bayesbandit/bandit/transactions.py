@@ -108,7 +108,8 @@ def commit(bandit: Bandit, draft: Bandit) -> None:
 
 def reserve(bandit: Bandit, n: int) -> None:
     """Make room for n more rounds in the history, and tell the compiled calls of a new array."""
-    history, learning = bandit.history, bandit.learning
+    history = bandit.history
+    learning = bandit.learning
     if not history.has_room(n):
         try:
             lock_counts(bandit)

@@ -38,7 +38,8 @@ class ByDraws(Belief):
         seed: np.random.SeedSequence | None = None,
     ) -> None:
         """Make the belief before any data. normalize: rescale each arm's weights to average 1."""
-        self.n_features, self.normalize = n_features, normalize
+        self.n_features = n_features
+        self.normalize = normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
         self.rounds = Rounds(n_features)
         self.n = np.zeros(n_arms)

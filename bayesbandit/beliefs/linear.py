@@ -138,7 +138,9 @@ class Ridge:
 
     def remembering(self, memory: Memory) -> Ridge:
         """Return the same regression with this memory."""
-        half_life, clock, drift = memory.half_life, memory.clock, memory.drift
+        half_life = memory.half_life
+        clock = memory.clock
+        drift = memory.drift
         return replace(self, half_life=half_life, clock=clock, drift=drift)
 
     @property

@@ -18,7 +18,8 @@ class Rounds(GrowingRows):
     def __init__(self, n_features: int, timed: bool = False) -> None:
         scalars = [(name, "f8") for name in ("arm", "reward", "weight", *["tick"] * timed)]
         super().__init__(np.dtype([("x", "f8", (n_features,)), *scalars]))
-        self.n_features, self.timed = n_features, timed
+        self.n_features = n_features
+        self.timed = timed
 
     def append(
         self, x: Array, arm: Array, reward: Array, weight: Array | None,
@@ -26,7 +27,9 @@ class Rounds(GrowingRows):
     ) -> None:  # fmt: skip
         """Add rounds; without `weight` their weights are 1."""
         new = self.room(len(x)).view(self.row_type)[:, 0]
-        new["x"], new["arm"], new["reward"] = x, arm, reward
+        new["x"] = x
+        new["arm"] = arm
+        new["reward"] = reward
         new["weight"] = 1.0 if weight is None else weight
         if self.timed:
             new["tick"] = tick

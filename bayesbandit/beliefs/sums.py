@@ -57,7 +57,8 @@ def learn_arm(numbers: Array, settings: Array, x: Array, reward: Array, weight: 
     D, folds = _sizes(settings)
     arm = view(numbers, D)
     if interpreted(is_shifted)(settings) and arm.head.n == 0.0:
-        arm.origin[: D - 1], arm.head.shift = x[0], reward[0]
+        arm.origin[: D - 1] = x[0]
+        arm.head.shift = reward[0]
     F = max(folds, 1)
     products = np.zeros((F, D + 1, D + 1))
     start = 0
@@ -108,7 +109,8 @@ def _blocks(arm: Arm, x: Array, reward: Array, weight: Array) -> Iterator[Array]
 def merge(mine: Array, its: Array, settings: Array) -> None:
     """Add the rounds of another arm to those of an arm, as if they had come next, and its prior to
     none: it is in both."""
-    a, b = view(mine, _sizes(settings)[0]), view(its, _sizes(settings)[0])
+    a = view(mine, _sizes(settings)[0])
+    b = view(its, _sizes(settings)[0])
     if a.head.n == 0.0 or b.head.n == 0.0:
         if b.head.n > 0.0:
             mine[:] = its

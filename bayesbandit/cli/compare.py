@@ -122,7 +122,8 @@ def compare(
             "one replication cannot show a bandit that at times locks on to the wrong arm, and "
             "allows no test of significance"
         )
-    ranking, summary = evaluation.ranking(results), evaluation.summary(results)
+    ranking = evaluation.ranking(results)
+    summary = evaluation.summary(results)
     titled = choices | {"Ranking": ranking, "Every data set": summary}
     normalised = None
     if len(sets) <= plots.MAX_PANELS:

@@ -159,7 +159,8 @@ def encoder_of(model: bambi.Model, arm: str) -> Encoder | None:
     """Return an encoder with the model's terms, without arms; None if there are none."""
     terms: dict[str, None] = {}
     for component in model.conditional_parameters.values():
-        common, group = component.design.common, component.design.group
+        common = component.design.common
+        group = component.design.group
         components = [] if common is None else list(common.terms.values())
         for term in () if group is None else group.terms.values():
             components += [term.expr, term.factor]

@@ -98,7 +98,8 @@ class Experiment:
     points: int = 100
 
     def __post_init__(self) -> None:
-        environments, bandits = self.environments, self.bandits
+        environments = self.environments
+        bandits = self.bandits
         if isinstance(environments, Environment):
             environments = (environments,)
         object.__setattr__(self, "environments", tuple(environments))

@@ -137,7 +137,8 @@ class Nuts:
                     f"; contexts are as large as {largest:g}: scale them, as bb.Encoder.fit does"
                 )
             raise RuntimeError(reason) from error
-        drawn, stats = trace["posterior"], trace["sample_stats"]
+        drawn = trace["posterior"]
+        stats = trace["sample_stats"]
         # all draws are kept, for the next run's chains to begin at
         states = stats["unconstrained_draw"].values
         return SampledDraws(

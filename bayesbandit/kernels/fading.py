@@ -55,7 +55,8 @@ def fade(numbers, share, settings, work):
     `skew` and `tail` are ratios, which do not change; `set_noise` makes what follows from the rest.
     """
     setting = named(settings)
-    D, folds = int(setting.columns), int(setting.folds)
+    D = int(setting.columns)
+    folds = int(setting.folds)
     arm = arm_of(numbers, D)
     head = arm.head
     # 1e-9 of a row says nothing beside a prior: the arm is as it was before its first reward
@@ -114,7 +115,8 @@ def shrink(v, share):
 @njit(cache=True)
 def advance(arms, tick, settings):
     """Bring all arms to this tick; those that are there, or past it, stay as they are."""
-    arms, settings = unmanaged(arms), unmanaged(settings)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
     work = np.empty(scratch(settings))
     for k in range(arms.shape[0]):
         pass_time(arms[k], tick, settings, unmanaged(work))

@@ -49,11 +49,13 @@ def unreached(settings: np.ndarray) -> tuple[str, ...]:
 def initialise(numbers, settings):
     """Set the arm without data: B = λI (0 for an unpenalised column), or the prior's root."""
     setting = named(settings)
-    D, penalised = int(setting.columns), int(setting.penalised)
+    D = int(setting.columns)
+    penalised = int(setting.penalised)
     M = stride(D)
     arm = arm_of(numbers, D)
     numbers[:] = 0.0
-    arm.head.lam, arm.head.weight_divisor = settings[GRID], 1.0
+    arm.head.lam = settings[GRID]
+    arm.head.weight_divisor = 1.0
     if has_prior(settings):
         root = settings[GRID + 1 :]
         copy_into(arm.d, root)
@@ -145,7 +147,8 @@ def pool_noise(arms, settings):
     setting = named(settings)
     if setting.variance != EMPIRICAL_BAYES:
         return
-    loss, sum_w = 0.0, 0.0
+    loss = 0.0
+    sum_w = 0.0
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         loss += head.loss
@@ -187,7 +190,8 @@ def refactorise(arm, settings, work):
     """Update the weights' divisor and λ, factorise, and set when this is due next."""
     head = arm.head
     setting = named(settings)
-    n, schedule = head.n, setting.schedule
+    n = head.n
+    schedule = setting.schedule
     if setting.normalize > 0.0 and head.sum_w > 0.0:
         # weights over their average have the average 1: beside them λ keeps its strength
         head.weight_divisor = head.sum_w / n

@@ -57,13 +57,18 @@ def moments_of_block(numbers, zt, means, scales, work):
         h2 = h[k + 2]
         h3 = h[k + 3]
         for j in range(k + 4, D):
-            a0, a1, a2, a3, rest = u0[j], u1[j], u2[j], u3[j], h[j]
+            a0 = u0[j]
+            a1 = u1[j]
+            a2 = u2[j]
+            a3 = u3[j]
+            rest = h[j]
             for b in range(B):
                 rest[b] -= (a0 * h0[b] + a1 * h1[b]) + (a2 * h2[b] + a3 * h3[b])
     for k in range(blocks, D):
         for j in range(k + 1, D):
             add_scaled(h[j], -arm.U[k * M + j], h[k])
-    m[:], v[:] = 0.0, 0.0
+    m[:] = 0.0
+    v[:] = 0.0
     # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, in the four running sums of the one-context form
     for k in range(D):
         lane = k % 4 if k < blocks else 0
@@ -73,7 +78,8 @@ def moments_of_block(numbers, zt, means, scales, work):
         add_scaled(m[lane], arm.t[k], now)
         for b in range(B):
             variance[b] += now[b] * now[b] / d
-    sigma2, shift = arm.head.sigma2, arm.head.shift
+    sigma2 = arm.head.sigma2
+    shift = arm.head.shift
     for b in range(B):
         means[b] = ((m[0, b] + m[1, b]) + (m[2, b] + m[3, b])) + shift
         scales[b] = scale_of(sigma2, (v[0, b] + v[1, b]) + (v[2, b] + v[3, b]))

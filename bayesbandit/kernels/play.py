@@ -32,15 +32,18 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
     reweighted. Then weights are 1 / max(clip, p) of estimated propensities p, rounds are logged
     from the first row on, and the loop ends where `history` is full, or an arm is due.
     """
-    x, reward, arms, settings = (
-        unmanaged(x),
-        unmanaged(reward),
-        unmanaged(arms),
-        unmanaged(settings),
-    )
-    available, params, stream = unmanaged(available), unmanaged(params), unmanaged(stream)
-    chosen, propensity, history = unmanaged(chosen), unmanaged(propensity), unmanaged(history)
-    known, due = unmanaged(known), unmanaged(due)
+    x = unmanaged(x)
+    reward = unmanaged(reward)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
+    available = unmanaged(available)
+    params = unmanaged(params)
+    stream = unmanaged(stream)
+    chosen = unmanaged(chosen)
+    propensity = unmanaged(propensity)
+    history = unmanaged(history)
+    known = unmanaged(known)
+    due = unmanaged(due)
     D = columns_of(settings)
     K = arms.shape[0]
     width = row_width(D, K)
@@ -69,7 +72,8 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
         else:
             log.weight = weight_of(row, source, clip)
         learn(arms, settings, tick + t, row.x, k, log.reward, log.weight, work)
-        chosen[t], propensity[t] = k, log.propensity
+        chosen[t] = k
+        propensity[t] = log.propensity
         if history.shape[0] > 0:
             copy_into(history[(t - start if REWEIGHTED else t) % history.shape[0]], numbers)
         t += 1

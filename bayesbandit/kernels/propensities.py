@@ -68,7 +68,9 @@ def best_among_old(row, first, alpha, out):
     old arms alone."""
     K = row.mean.size
     memory = np.empty((3, K))
-    mean, scale, df = unmanaged(memory)[0], unmanaged(memory)[1], unmanaged(memory)[2]
+    mean = unmanaged(memory)[0]
+    scale = unmanaged(memory)[1]
+    df = unmanaged(memory)[2]
     for k in range(K):
         # a negative `last` marks an arm without rewards: it takes no part
         is_new = row.last[k] < 0.0
@@ -105,7 +107,8 @@ def put_chances(row, first, out):
         for a in range(out.size):
             out[a] = row.last[first + a] if row.mean[first + a] > -np.inf else 0.0
         return True
-    count, new = count_among(row, ANY), count_among(row, NEW)
+    count = count_among(row, ANY)
+    new = count_among(row, NEW)
     if SAMPLED and kind == THOMPSON:
         if new < count:
             best_among_old(row, first, param, out)

@@ -55,7 +55,8 @@ def kurtosis(arms):
     two values as often as each other, or here of rewards that are all equal. Rewards that are 0 but
     with a small probability p have about 1/p, normal ones have 3.
     """
-    weight, mean = 0.0, 0.0
+    weight = 0.0
+    mean = 0.0
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         weight += head.scaled_sum_w

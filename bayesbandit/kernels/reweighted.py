@@ -58,7 +58,8 @@ def pooled(numbers, x, a, settings, known, available, work):
     (width,) are scratch."""
     p = 0.0
     for s in range(known.past.shape[0]):
-        arms, rule = known.past[s], known.rules[s]
+        arms = known.past[s]
+        rule = known.rules[s]
         kind = int(rule[0])
         row = row_of(numbers, columns_of(settings), arms.shape[0])
         put(row, x)

@@ -82,7 +82,11 @@ def rotate_in(arm, x, y, w, first):
         c2, s2, w, y = pivot(d, t, k + 2, p2, w, y)
         p3 = mix(u2, k + 3, x3, c2, s2, p2)
         c3, s3, w, y = pivot(d, t, k + 3, p3, w, y)
-        u0, u1, u2, u3, rest = u0[k + 4 :], u1[k + 4 :], u2[k + 4 :], u3[k + 4 :], x[k + 4 :]
+        u0 = u0[k + 4 :]
+        u1 = u1[k + 4 :]
+        u2 = u2[k + 4 :]
+        u3 = u3[k + 4 :]
+        rest = x[k + 4 :]
         # x ← x − p u and u ← c u + s x, for four rows of U in turn
         for j in range(rest.size):
             z = mix(u0, j, rest[j], c0, s0, p0)
@@ -182,8 +186,14 @@ def solve_half(arm, z, h):
         h1 = rest[1] - u0[1] * h0
         h2 = (rest[2] - u0[2] * h0) - u1[2] * h1
         h3 = ((rest[3] - u0[3] * h0) - u1[3] * h1) - u2[3] * h2
-        rest[1], rest[2], rest[3] = h1, h2, h3
-        u0, u1, u2, u3, rest = u0[4:], u1[4:], u2[4:], u3[4:], rest[4:]
+        rest[1] = h1
+        rest[2] = h2
+        rest[3] = h3
+        u0 = u0[4:]
+        u1 = u1[4:]
+        u2 = u2[4:]
+        u3 = u3[4:]
+        rest = rest[4:]
         for j in range(rest.size):
             rest[j] -= (u0[j] * h0 + u1[j] * h1) + (u2[j] * h2 + u3[j] * h3)
     for k in range(blocks, D):
@@ -194,9 +204,14 @@ def solve_half(arm, z, h):
 def mean_and_variance(arm, z, h):
     """Return z'θ, without the shift of the rewards, and z'B⁻¹z; h (stride,) is scratch."""
     solve_half(arm, z, h)
-    d, t, D = arm.d, arm.t, z.size
+    d = arm.d
+    t = arm.t
+    D = z.size
     blocks = D - D % 4
-    v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+    v0 = 0.0
+    v1 = 0.0
+    v2 = 0.0
+    v3 = 0.0
     # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, (3), in four running sums each, which vectorise
     for k in range(0, blocks, 4):
         h0 = h[k]
@@ -235,7 +250,10 @@ def coefficients(arm, theta):
         h2 = (t[k + 2] - s2) - u[2 * M + 3] * h3
         h1 = ((t[k + 1] - s1) - u[M + 3] * h3) - u[M + 2] * h2
         h0 = (((t[k] - s0) - u[3] * h3) - u[2] * h2) - u[1] * h1
-        theta[k], theta[k + 1], theta[k + 2], theta[k + 3] = h0, h1, h2, h3
+        theta[k] = h0
+        theta[k + 1] = h1
+        theta[k + 2] = h2
+        theta[k + 3] = h3
     return theta[:D]
 
 
@@ -254,10 +272,14 @@ def walk(arm, step, S):
     blocks = D - D % 4
     # the lower triangle of S = D⁻¹ + step UU': (UU')_ji for i ≤ j, from row j of U on
     for j in range(D):
-        row, own = S[j * M : (j + 1) * M], U[j * M : (j + 1) * M]
+        row = S[j * M : (j + 1) * M]
+        own = U[j * M : (j + 1) * M]
         for i in range(0, min(j + 1, blocks), 4):
             s0, s1, s2, s3 = four_dots(U, own, i * M, M, j // 8 * 8, M)
-            row[i], row[i + 1], row[i + 2], row[i + 3] = s0, s1, s2, s3
+            row[i] = s0
+            row[i + 1] = s1
+            row[i + 2] = s2
+            row[i + 3] = s3
         for i in range(blocks, j + 1):
             row[i] = dot(U[i * M : (i + 1) * M], own)
         for i in range(j + 1):

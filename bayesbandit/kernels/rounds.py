@@ -48,19 +48,24 @@ def describe(row, arms, available, kind, work):
         if available[k]:
             if LINEAR:
                 mean, scale = moments(arms[k], row.x, row.x.size, work)
-                last, n = head_of(arms[k]).df, head_of(arms[k]).n
+                last = head_of(arms[k]).df
+                n = head_of(arms[k]).n
             else:
                 mean, scale, last = conjugate.moments_or_shape(arms[k], kind)
                 n = conjugate.head_of(arms[k]).n
             # the sign says whether the arm is new
             last = last if n > 0.0 else -last
-        row.mean[k], row.scale[k], row.last[k] = mean, scale, last
+        row.mean[k] = mean
+        row.scale[k] = scale
+        row.last[k] = last
 
 
 @njit(cache=True)
 def describe_many(rows, arms, available, settings, kind):
     """Do `describe` for rows (n, width) whose contexts are in place, block by block."""
-    rows, arms, settings = unmanaged(rows), unmanaged(arms), unmanaged(settings)
+    rows = unmanaged(rows)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
     D = columns_of(settings)
     K = arms.shape[0]
     if LINEAR:
@@ -77,7 +82,8 @@ def describe_blocks(rows, arms, available, D):
     memory = np.empty((2 * D + 10, CONTEXTS_AT_A_TIME))
     zt = unmanaged(memory)[:D]
     work = unmanaged(memory)[D : 2 * D + 8]
-    means, scales = unmanaged(memory)[2 * D + 8], unmanaged(memory)[2 * D + 9]
+    means = unmanaged(memory)[2 * D + 8]
+    scales = unmanaged(memory)[2 * D + 9]
     for start in range(0, rows.shape[0], CONTEXTS_AT_A_TIME):
         block = rows[start : start + CONTEXTS_AT_A_TIME]
         B = block.shape[0]
@@ -86,14 +92,18 @@ def describe_blocks(rows, arms, available, D):
             for i in range(D):
                 zt[i, b] = block[b, i] if b < B else 0.0
         for k in range(K):
-            means[:], scales[:], df = -np.inf, 0.0, np.inf
+            means[:] = -np.inf
+            scales[:] = 0.0
+            df = np.inf
             if available[k]:
                 moments_of_block(arms[k], zt, means, scales, work)
                 df = head_of(arms[k]).df
                 df = df if head_of(arms[k]).n > 0.0 else -df
             for b in range(B):
                 row = row_of(block[b], D, K)
-                row.mean[k], row.scale[k], row.last[k] = means[b], scales[b], df
+                row.mean[k] = means[b]
+                row.scale[k] = scales[b]
+                row.last[k] = df
     keep_alive(memory)
 
 
@@ -129,8 +139,12 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
-    numbers, x, stream = unmanaged(numbers), unmanaged(x), unmanaged(stream)
-    arms, settings, available = unmanaged(arms), unmanaged(settings), unmanaged(available)
+    numbers = unmanaged(numbers)
+    x = unmanaged(x)
+    stream = unmanaged(stream)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
+    available = unmanaged(available)
     D = columns_of(settings)
     memory = np.empty(stride(D))
     row = row_of(numbers, D, arms.shape[0])
@@ -145,7 +159,9 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
 def choose_many(rows, start, D, K, kind, params, stream):
     """Choose an arm for described rows from `start` on, until the stream runs short. Return the
     next row. params: the rule's number and minimum probability, (n, 2), or (1, 2) for all."""
-    rows, params, stream = unmanaged(rows), unmanaged(params), unmanaged(stream)
+    rows = unmanaged(rows)
+    params = unmanaged(params)
+    stream = unmanaged(stream)
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
             # the normals are used up: Python fills the block, and goes on at this row
@@ -209,8 +225,11 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
         pass
     elif not conjugate.is_possible(reward, settings):
         return REFUSED
-    arms, settings, numbers = unmanaged(arms), unmanaged(settings), unmanaged(numbers)
-    history, count = unmanaged(history), unmanaged(count)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
+    numbers = unmanaged(numbers)
+    history = unmanaged(history)
+    count = unmanaged(count)
     D = columns_of(settings)
     K = arms.shape[0]
     at = count[0]
@@ -225,7 +244,8 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
     logged = history[at] if count[2] != 0 else unmanaged(memory)[size:]
     copy_into(logged, numbers)
     row = row_of(logged, D, K)
-    row.log.reward, row.log.weight = reward, weight
+    row.log.reward = reward
+    row.log.weight = weight
     learn(arms, settings, 0.0, row.x, int(row.log.arm), reward, weight, unmanaged(memory)[:size])
     keep_alive(memory)
     count[0] += count[2] != 0
@@ -237,7 +257,9 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
 def update_many(arms, z, arm, reward, weight, settings):
     """Update the arms (K, width) by rows with regressors z (n, D), arm numbers, rewards and weights
     (n,), in order. settings: those of `kernels/arm.py`, or of `conjugate.arms` unless LINEAR."""
-    arms, settings, z = unmanaged(arms), unmanaged(settings), unmanaged(z)
+    arms = unmanaged(arms)
+    settings = unmanaged(settings)
+    z = unmanaged(z)
     if LINEAR:
         work = np.empty(scratch(settings))
         for i in range(z.shape[0]):

@@ -62,7 +62,10 @@ def row_of(numbers, D, K):
 def record(row, arm, kind, param, floor):
     """Put the arm, and the rule that chose it, into a row."""
     log = row.log
-    log.arm, log.rule, log.number, log.min_probability = arm, kind, param, floor
+    log.arm = arm
+    log.rule = kind
+    log.number = param
+    log.min_probability = floor
     log.propensity = log.reward = log.weight = np.nan
 
 

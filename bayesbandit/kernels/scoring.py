@@ -69,7 +69,8 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
         s2 = scale * scale
         sd = math.sqrt(1.0 + scale * scale)
         t = up * mean / sd
-        out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
+        out[i] = log_normal_cdf(t)
+        more = beyond(-t)  # φ(t)/Φ(t) + t
         slope = more - t  # φ(t)/Φ(t)
         # With η ~ N(m, s²) and P(1) = Φ(t), t = ±m/√(1 + s²), log Φ(t) has in m the gradient
         # g = ±slope/sd and the curvature −c, c = slope (slope + t)/sd². So the moments of η become

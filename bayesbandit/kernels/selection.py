@@ -93,7 +93,8 @@ def uniformly(row, which, count, stream):
 @njit(cache=True)
 def pick(probabilities, stream):
     """Return an arm, each with its probability; rounding never picks one of probability 0."""
-    total, last = 0.0, 0
+    total = 0.0
+    last = 0
     for p in probabilities:
         total += p
     # Φ(z) is uniform: the arm in whose part of [0, total) it falls

@@ -147,7 +147,8 @@ def e_process(log: Log) -> np.ndarray:
 
     Empty without probabilities (n, K): the chosen arms' probabilities alone cannot be tested.
     """
-    e, a = log.probabilities, log.played
+    e = log.probabilities
+    a = log.played
     if e is None:
         return np.empty(0)
     K = (e > 0).sum(axis=1)

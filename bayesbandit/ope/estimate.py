@@ -285,7 +285,8 @@ EMPTY = (
 def _exact(question: Question, m: np.ndarray | None, limits: Bounds, level: float) -> Sequence:
     """Return the exact confidence sequence of a value, or of a difference, from rewards in [lo,
     hi]."""
-    log, (lo, hi) = question.log, limits
+    log = question.log
+    lo, hi = limits
     r = (question.reward - lo) / (hi - lo)
     m01 = np.zeros((1, 1)) if m is None else np.clip((m - lo) / (hi - lo), 0, 1)
     k = 0.0 if log.probabilities is None or m is None else 1.0

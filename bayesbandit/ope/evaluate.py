@@ -46,7 +46,9 @@ class Evaluation:
     """
 
     def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
-        self.data, self.policies, self.settings = data, dict(policies), settings
+        self.data = data
+        self.policies = dict(policies)
+        self.settings = settings
         self.level = settings["level"]
         questions = {name: (target, settings) for name, target in self.policies.items()}
         self.estimates, self.unsupported = _judged(data, questions)
@@ -279,7 +281,8 @@ def _judged[Key](
         try:
             estimates[key] = estimate(data, target, **settings)
         except Unsupported as error:
-            estimates[key], unsupported[key] = None, str(error)
+            estimates[key] = None
+            unsupported[key] = str(error)
     return estimates, unsupported
 
 

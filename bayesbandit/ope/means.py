@@ -78,7 +78,8 @@ def ridge_means(log: Log, reward: np.ndarray, m_arms: np.ndarray, f: np.ndarray)
     """
     K, D = m_arms.shape[1], f.shape[1]
     is_known = ~np.isnan(reward)
-    G, c = np.zeros((K, D, D)), np.zeros((K, D))
+    G = np.zeros((K, D, D))
+    c = np.zeros((K, D))
     m = m_arms.copy()
     for rows in log.batches:
         total = G.sum(axis=0)
@@ -86,7 +87,8 @@ def ridge_means(log: Log, reward: np.ndarray, m_arms: np.ndarray, f: np.ndarray)
             centre = total[0] / n
             # features standardised by the rounds so far
             variance = np.maximum(np.diag(total) / n - centre**2, 0.0)
-            variance[0], centre[0] = 1.0, 0.0
+            variance[0] = 1.0
+            centre[0] = 0.0
             variance[variance <= 1e-12] = 1.0  # a constant: centred it is 0, and learns nothing
             scale = 1 / np.sqrt(variance)
             # f̃ = T f with T = diag(scale) − shift e₀', f₀ = 1: T G T' takes D² numbers

@@ -148,7 +148,8 @@ class Sizes(NamedTuple):
 
 def sizes_of(question: Question) -> Sizes:
     """Return the sizes of the target with the smallest effective sample size."""
-    log, on = question.log, question.on
+    log = question.log
+    on = question.on
     n = int(on.sum())
     sizes = list[Sizes]()
     for target in question.targets:

@@ -32,7 +32,8 @@ def ess(w: Array) -> float:
 
 def powers(h: Any, d: Any) -> Array:
     """Return h, hd, h²dʲ for j = 0, 1, 2, and h⁴dʲ for j = 0 … 4, (10, …)."""
-    h2, d2 = h**2, d**2
+    h2 = h**2
+    d2 = d**2
     each = (1.0, d, d2, d2 * d, d2**2)  # twice as fast as d**3 and d**4
     return np.array([h, h * d, *(h2 * p for p in each[:3]), *(h2**2 * p for p in each)])
 
@@ -172,7 +173,8 @@ class Tally:
         It is V²/Σ(V_k²/q_k), where V_k is an arm's share, mixed as in `mixed`, and q_k ≥ 1 rewards
         make up the arm's own variance.
         """
-        arms, (n, within, *_) = self.arms, self.rewards
+        arms = self.arms
+        (n, within, *_) = self.rewards
         V = mixed(arms.seen, arms.varies(within / max(n, 1.0)) - arms.seen, self.size)
         q = np.maximum(effective(arms.u2, arms.u4), 1.0)
         return float(effective(V.sum(), (V**2 / q).sum())) if V.size else np.inf

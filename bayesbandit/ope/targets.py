@@ -141,7 +141,8 @@ def trained_on(log: Log, bandit: Bandit) -> int:
         np.unique(v, axis=0, return_inverse=True)[1].ravel() for v in (both, both[:, :-1])
     )
     n = len(rounds)
-    of_log, seen = row[:n], row[n:]
+    of_log = row[:n]
+    seen = row[n:]
     if len(np.unique(of_log)) >= DISTINCT_ROWS_SHARE * n:
         return int(np.isin(of_log, seen).sum())
     return max(in_order(of_log, seen), in_any_order(row, decided, n))
@@ -163,7 +164,8 @@ def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
     typical = surprise.mean()
     length = 2 + int(2.0 * needed / typical) if typical > 0.0 else len(both)
     length = min(length, len(of_log), len(seen))
-    mine, its = stretches(of_log, length), stretches(seen, length)
+    mine = stretches(of_log, length)
+    its = stretches(seen, length)
     told = np.concatenate([[0.0], np.cumsum(surprise[: len(of_log) - 1])])
     is_rare = told[length - 1 :] - told[: len(told) - length + 1] > needed
     found = np.flatnonzero(np.isin(mine, its) & is_rare)

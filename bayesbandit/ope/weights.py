@@ -107,7 +107,8 @@ def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndar
         cost = spread(delta, log.policy(b, slice(None)))
         return np.divide(1.0, cost, out=np.ones_like(cost), where=cost > 0)
 
-    Z, h_own = np.zeros(len(log)), np.empty(len(log))
+    Z = np.zeros(len(log))
+    h_own = np.empty(len(log))
     for b, rows in enumerate(log.batches):
         h = h_of(b)
         Z += (rows.stop - rows.start) * h

@@ -20,7 +20,8 @@ class Limit:
 
     def begin(self) -> None:
         """Forget the threads that asked: a process that was just forked has none of them."""
-        self._asked, self._limits = 0, ExitStack()
+        self._asked = 0
+        self._limits = ExitStack()
 
     def __enter__(self) -> None:
         self._asked += 1

@@ -133,7 +133,8 @@ def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Na
     if clock is not None:
         needed(trial, Postponable, WHEN).postpone(0.0)
     if clock == "time":
-        empty.ahead, empty.now = bandit.ahead, bandit.now
+        empty.ahead = bandit.ahead
+        empty.now = bandit.now
     return empty
 
 

@@ -65,7 +65,9 @@ class Client:
         if not (isinstance(key, str) and key.isascii() and key.isprintable()):
             raise ValueError("key must be printable ASCII text; got one that is not")
         self.arguments = url, key, timeout, default
-        self.secure, self.host, self.port = place.scheme == "https", place.hostname, place.port
+        self.secure = place.scheme == "https"
+        self.host = place.hostname
+        self.port = place.port
         self.path = place.path.rstrip("/")
         self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self.timeout = checks.number(timeout, "timeout", above=0)

@@ -125,9 +125,12 @@ class Server:
     """The handlers of requests. `with_deadline` calls those that write in threads."""
 
     def __init__(self, service: Service, deadline: float = DEADLINE) -> None:
-        self.service, self.metrics, self.deadline = service, Metrics(), deadline
+        self.service = service
+        self.metrics = Metrics()
+        self.deadline = deadline
         self.pool = ThreadPoolExecutor(REQUEST_THREADS, "request")
-        self.probe_lock, self.probed_at = Lock(), -READY_SECONDS
+        self.probe_lock = Lock()
+        self.probed_at = -READY_SECONDS
         self.failure = ""  # of the last probe
 
     def with_deadline(
@@ -235,7 +238,8 @@ class Server:
 
 def _refused(request: Request, error: Exception) -> Response:
     """Answer a request that cannot be done by a status and a sentence."""
-    status, sentence = 422, str(error)
+    status = 422
+    sentence = str(error)
     match error:
         case RequestValidationError():
             first, *more = error.errors()
@@ -246,14 +250,16 @@ def _refused(request: Request, error: Exception) -> Response:
                 sentence += "; send it with the header Content-Type: application/json"
             if first["type"] == "json_invalid":
                 why = first.get("ctx", {}).get("error", "it cannot be read")
-                status, sentence = 400, f"the body is not JSON: {why}"
+                status = 400
+                sentence = f"the body is not JSON: {why}"
         case NoDecision():
             status = 404
         case Conflict():
             status = 409
         case OSError():
             logger.error("%s", error)
-            status, sentence = 503, UNAVAILABLE
+            status = 503
+            sentence = UNAVAILABLE
     text = (
         sentence if len(sentence) <= MAX_SENTENCE_LENGTH else sentence[:MAX_SENTENCE_LENGTH] + "…"
     )

@@ -71,7 +71,9 @@ class GroupCommit:
         self._begin()
 
     def _begin(self) -> None:
-        self.commit_lock, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
+        self.commit_lock = Lock()
+        self.waiting = deque[Waiting]()
+        self.pid = os.getpid()
 
     def append(self, stored: Sequence[Stored], due: int | None) -> bool:
         """Store decisions, all or none; return False, and store nothing, if an id is taken.

@@ -52,7 +52,8 @@ def frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
     beginning = ledger.beginning()
-    begin, end = to_microseconds(since, "since"), to_microseconds(until, "until")
+    begin = to_microseconds(since, "since")
+    end = to_microseconds(until, "until")
     columns = decisions.c
     query = recorded().order_by(columns.decided_at, columns.id)
     if end is not None:

@@ -70,7 +70,8 @@ class Groups:
     def up_to(self, version: int) -> Iterator[Row[Any]]:
         """Yield the next rows of this version or an earlier one."""
         while self.next is not None and self.next.version <= version:
-            row, self.next = self.next, next(self.rows, None)
+            row = self.next
+            self.next = next(self.rows, None)
             yield row
 
 
@@ -125,7 +126,8 @@ class Verification:
 
         A reward that is stored as "unknown" needs no decision.
         """
-        at, decided_at = rewards.c.observed_at, decisions.c.decided_at
+        at = rewards.c.observed_at
+        decided_at = decisions.c.decided_at
         wrong = at < decided_at - CLOCK_TOLERANCE
         if self.settings.wait is not None:
             wrong = or_(wrong, at > decided_at + self.settings.wait)
@@ -240,7 +242,8 @@ class Verification:
             right = closed_by(due, self.settings, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)
-            expected, found = (right.outcome, right.reward), (one.outcome, one.reward)
+            expected = (right.outcome, right.reward)
+            found = (one.outcome, one.reward)
             if expected != found:
                 sentence = "the decision was closed in another way than what came for it"
                 self.add("outcome", one.decision.id, expected, found, sentence)
@@ -284,7 +287,8 @@ class Verification:
             if bandit.of_arms:
                 x = np.array([one.x for one in part]).reshape(len(part), len(first.available), -1)
             seeds = seeds_of(self.secret, [one.id for one in part])
-            t, at = [one.t for one in part], [one.decided_at for one in part]
+            t = [one.t for one in part]
+            at = [one.decided_at for one in part]
             again = choose_by_seeds(bandit, x, among, seeds, t, at)
         except (ValueError, TypeError) as error:
             if len(part) == 1:

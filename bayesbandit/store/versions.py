@@ -105,7 +105,8 @@ class Version:
         twin = independent(self.bandit)
         for decision, reward in batches(self.bandit, outcomes):
             twin.observe(decision, reward)
-        twin.t, twin.ahead = twin.t + closed, self.bandit.ahead  # open decisions count in the log
+        twin.t = twin.t + closed  # open decisions count in the log
+        twin.ahead = self.bandit.ahead
         if isinstance(twin.belief, Refits):
             twin.belief.count_decisions(closed)
         return self.next(twin, self.removed)

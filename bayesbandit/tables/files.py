@@ -267,7 +267,8 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
         texts = written[name][~written[name].isin(["", *MISSING_WORDS])]
         moments = pd.to_datetime(texts, format=dates, errors="coerce", utc="%z" in dates)
         if len(texts) and moments.notna().all():
-            frame[name], any_dates = moments.reindex(frame.index), True
+            frame[name] = moments.reindex(frame.index)
+            any_dates = True
     if not any_dates:
         raise ValueError(f"dates={dates!r}: no column has this format in all its rows")
 

@@ -113,7 +113,8 @@ def _standardised(column: Number, values: np.ndarray) -> Number:
     median = np.nanmedian(values)
     filled = np.where(np.isnan(values), median, values)
     scaler = StandardScaler().fit(filled[:, None])
-    mean, scale = float(scaler.mean_[0]), float(scaler.scale_[0])
+    mean = float(scaler.mean_[0])
+    scale = float(scaler.scale_[0])
     return replace(column, median=float(median), mean=mean, scale=scale)
 
 

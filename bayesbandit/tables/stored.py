@@ -88,7 +88,8 @@ def digest(plain: Mapping[str, Any]) -> str:
 def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
-    kind, version = plain.get("format"), plain.get("version")
+    kind = plain.get("format")
+    version = plain.get("version")
     demand(
         kind == FILE_FORMAT and version == FILE_VERSION,
         f"format {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} version "

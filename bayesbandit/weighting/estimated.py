@@ -60,7 +60,8 @@ class Estimated(Inverse):
         return {"arms": [ARM_NAME], "coef": Numbers(shape)}
 
     def restore(self, state: State, belief: Belief) -> None:
-        self.arms, self.coef = tuple(state["arms"]), state["coef"]
+        self.arms = tuple(state["arms"])
+        self.coef = state["coef"]
 
 
 def logistic(x: Array, label: Array) -> Array:

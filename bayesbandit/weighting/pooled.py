@@ -91,7 +91,9 @@ class Pooled(Inverse):
         kind, number, floor = past.rule
         log["x"] = x
         describe_many(rows, past.arms, np.ones(K, np.bool_), self.settings, kind)
-        log["rule"], log["number"], log["min_probability"] = kind, number, floor
+        log["rule"] = kind
+        log["number"] = number
+        log["min_probability"] = floor
         out = np.empty(len(x))
         chances(rows, k, D, K, out)
         return out

@@ -194,7 +194,8 @@ class Reweighting:
     def fork(self) -> Reweighting:
         """Return a copy that may change while this one stays as it is."""
         twin = copy(self)
-        twin.estimator, twin.due = self.estimator.fork(), dict(self.due)
+        twin.estimator = self.estimator.fork()
+        twin.due = dict(self.due)
         return twin
 
     def forget(self, arm: Name) -> None:

@@ -39,7 +39,8 @@ INVALID_VALUE_ERRORS = (  # errors that a file's wrong values can cause
 
 def state(bandit: Bandit) -> tuple[State, Arrays]:
     """Return a bandit as plain values for JSON and as arrays, which are not copied."""
-    history, stream = bandit.history, bandit.stream
+    history = bandit.history
+    stream = bandit.stream
     if stream[0] < 0:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
@@ -74,7 +75,8 @@ def state(bandit: Bandit) -> tuple[State, Arrays]:
     spec = bandit.spec
     belief = cast(Any, bandit.belief)
     if isinstance(spec, Shared):
-        spec, belief = spec.model, belief.common
+        spec = spec.model
+        belief = belief.common
     if isinstance(spec, Declaring):
         meta["digest"] = belief.plan.made
         if meta["digest"] != spec.digest(len(bandit.arms), bandit.n_features):

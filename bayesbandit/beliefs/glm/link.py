@@ -98,7 +98,8 @@ class Link:
             self.plan.likelihood.check(self.plan.model.name, rows, [])
             raise
         z, offset = of.features(x, arm if of.joint else None)
-        z, reward = np.ascontiguousarray(z), np.ascontiguousarray(reward)
+        z = np.ascontiguousarray(z)
+        reward = np.ascontiguousarray(reward)
         group = np.zeros_like(arm) if of.joint else np.ascontiguousarray(arm)
         ridges = of.ridges
         family = self.glm.family
@@ -109,7 +110,8 @@ class Link:
             power = power * share
         done = 0
         while done < len(x):
-            first, done = done, newton.observe(
+            first = done
+            done = newton.observe(
                 ridges.arms, ridges.settings, z, offset, group, reward, power, family.kind,
                 family.number, self.normalize, self.total, self.due, done,
             )  # fmt: skip
@@ -123,7 +125,8 @@ class Link:
 
     def settle(self, of: Regressions, groups: Iterable[int]) -> None:
         """Compute the modes of these regressions from all of their rows."""
-        ridges, rounds = of.ridges, of.rounds
+        ridges = of.ridges
+        rounds = of.rounds
         assert rounds is not None
         for g in groups:
             rows = rounds.of(None if of.joint else g)

@@ -22,7 +22,8 @@ class Increasing(ByMoments):
     """
 
     def __init__(self, eta: LocationScale | Joint, family: Family) -> None:
-        self.eta, self.family = eta, family
+        self.eta = eta
+        self.family = family
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:

@@ -424,7 +424,8 @@ class SampledBelief(ByDraws):
 
     def _refitted(self, g: int) -> Posterior:
         """Return posterior g of all rounds, computed on a fork."""
-        rows, n = self.rows(self._arm(g)), self._count(g)
+        rows = self.rows(self._arm(g))
+        n = self._count(g)
         if self.plan.engine == "laplace" and n:  # the mode is known, and its draws are not needed
             return Posterior(self.plan, rows, self.plan.sample(rows, self.spec.draws, 1, 0), 0)
         twin = self.fork()

@@ -50,7 +50,8 @@ class Watch:
     def warn(self) -> None:
         """Warn of the draws, if there is a complaint."""
         if self.complaint:
-            complaint, self.complaint = self.complaint, ""
+            complaint = self.complaint
+            self.complaint = ""
             warnings.warn(complaint, PoorDiagnostics, stacklevel=3)
 
     def warn_of_failure(self, plan: Plan, error: BaseException) -> None:

@@ -100,7 +100,9 @@ class SharedBelief(Belief):
     of_arms = True
 
     def __init__(self, common: Belief, n_arms: int) -> None:
-        self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
+        self.common = common
+        self.n_features = common.n_features
+        self.n = np.zeros(n_arms)
         self.predict_may_refit = common.predict_may_refit
         self.clock = common.clock
         self.is_joint = declares(common, "predict_together", ("predict",)) is not None

@@ -93,7 +93,8 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     # terms with one exponent e of an element are one exponential e^{es} in its log density
     exponents, slot = np.unique(by_element.data, return_inverse=True)
     with np.errstate(divide="ignore"):
-        low, high = np.log(low), np.log(high)
+        low = np.log(low)
+        high = np.log(high)
     terms = conditionals.Terms(
         linear=1.0 + form.linear,  # of log v: 1, for its Jacobian
         square=form.square,
@@ -165,7 +166,9 @@ def grouped(dense: Squares[Array]) -> Rows:
         rest = np.zeros(G)
         for g in range(G):
             mine = which == g
-            F, c, o = forms[mine], coef[mine], offset[mine]
+            F = forms[mine]
+            c = coef[mine]
+            o = offset[mine]
             # Σ c (f'δ − o)² = δ'Gδ − 2 δ'Σ c o f + Σ c o², G = Σ c ff'
             groups[g, :D, :D] = (F.T * c) @ F
             groups[g, :D, padded(D)] = F.T @ (c * o)

@@ -71,7 +71,8 @@ class Problem:
 
     def inside(self, u: np.ndarray) -> np.ndarray:
         """Return u, where v outside its bounds is moved to their middle, or to low + 1."""
-        low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
+        low = np.exp(self.layout.terms.low)
+        high = np.exp(self.layout.terms.high)
         # an earlier state may be of another prior, whose bounds were wider
         middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
         v = np.exp(u)

@@ -80,7 +80,9 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
     for node in list(graph.toposort()):
         if not isinstance(node.op, ModelFreeRV | ModelObservedRV):
             continue
-        (rv, value), name, dims = node.inputs, node.op.name, node.op.dims
+        rv, value = node.inputs
+        name = node.op.name
+        dims = node.op.dims
         free = isinstance(node.op, ModelFreeRV)
         if isinstance(rv.type, XTensorType):  # of pymc.dims, which has operations of its own
             continue

@@ -117,7 +117,8 @@ def _rewrite_one(
     for node in graph.toposort():
         if not isinstance(node.op, ModelFreeRV) or node.op.transform is not None:
             continue
-        (rv, value), [z] = node.inputs, node.outputs
+        rv, value = node.inputs
+        [z] = node.outputs
         if not _has_mean_zero(rv):
             continue
         uses = _uses(graph, z, z, positive)

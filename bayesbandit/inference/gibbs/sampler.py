@@ -83,7 +83,8 @@ def _after(
     """
     # p(u) = ∫ p(δ, u) dδ: the density of the positive variables is bounded where the joint one is
     # not
-    terms, D = problem.layout.terms, problem.layout.dim
+    terms = problem.layout.terms
+    D = problem.layout.dim
     work = conditionals.workspace(terms, D)
     none = np.zeros(0, dtype=np.int64)
     if positive_first:
@@ -210,7 +211,8 @@ class Gibbs(Reading):
         state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
         n = len(data[0])
         for k in self.by_row:
-            value, state[k] = state[k], np.ones(n)
+            value = state[k]
+            state[k] = np.ones(n)
             state[k][: min(n, len(value))] = value[:n]
         return state
 

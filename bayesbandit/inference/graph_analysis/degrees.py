@@ -57,7 +57,8 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
             return True
         if name == "Sub":
             # 1 − sigmoid(x) = sigmoid(−x)
-            one, rest = number(node.inputs[0]), elementwise_name(node.inputs[1])
+            one = number(node.inputs[0])
+            rest = elementwise_name(node.inputs[1])
             return one is not None and one >= 1.0 and rest == "Sigmoid"
         if name == "Pow":
             return sure(node.inputs[0])
@@ -277,7 +278,8 @@ class Analytic(Degrees):
         """Return whether a node is a number less a seed whose upper bound is no larger."""
         if elementwise_name(node.outputs[0]) != "Sub":
             return False
-        whole, subject = number(node.inputs[0]), bare(node.inputs[1])
+        whole = number(node.inputs[0])
+        subject = bare(node.inputs[1])
         bound = self.between.get(subject, (0.0, math.inf))[1]
         # 5 − t is positive if t ends at 5 or before
         return whole is not None and math.inf > whole >= bound
@@ -348,7 +350,8 @@ class Analytic(Degrees):
         if bare(one) is bare(other) and aligned:
             return True
         for subject, bound in (node.inputs, node.inputs[::-1]):
-            limit, inside = number(bound), bare(subject)
+            limit = number(bound)
+            inside = bare(subject)
             if limit is None:
                 continue
             if math.isinf(limit):

@@ -54,5 +54,6 @@ class FeatureMap:
     def of(self, m: np.ndarray, W: np.ndarray) -> FeatureMap:
         """Return the map with φ in the place of θ = m + Wφ."""
         # A (m + Wφ) + b = (A W) φ + (A m + b)
-        C, a = self.C, self.a
+        C = self.C
+        a = self.a
         return FeatureMap(C @ W, a @ W, C @ m + self.c, a @ m + self.e)

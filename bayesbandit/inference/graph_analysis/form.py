@@ -335,7 +335,9 @@ class Reader:
     """
 
     def __init__(self, part: Part, rows: Sequence[Array], variables: Variables) -> None:
-        self.part, self.rows, self.variables = part, rows, variables
+        self.part = part
+        self.rows = rows
+        self.variables = variables
         self.places = {k: np.asarray(variables.places[k]) for k in part.unknown}
         self.positive = [k for k in part.unknown if k in variables.between]
         self.rng = np.random.default_rng(0)
@@ -358,7 +360,8 @@ class Reader:
 
     def values(self, z: Array, t: Array) -> Array:
         """Return the numbers (S, E) at reals z (S, D) and u = base + t (S, P), or one of either."""
-        z, u = np.atleast_2d(z), np.atleast_2d(self.base + t)
+        z = np.atleast_2d(z)
+        u = np.atleast_2d(self.base + t)
         S = max(len(z), len(u))
         given = []
         # 240 MB of float64

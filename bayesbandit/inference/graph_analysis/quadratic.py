@@ -47,7 +47,8 @@ def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.n
     values = function(np.vstack([np.zeros((1, dim)), directions]))
     intercept = values[0]
     slopes = values[1:] - values[0]
-    largest, smallest = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
+    largest = np.abs(intercept).max(initial=0.0)
+    smallest = np.abs(slopes).max(initial=0.0)
     # f(0) of 1e9 beside slopes of 1 leaves them 7 digits; a step of 2^30 gives these back
     if 8.0 * smallest < largest < math.inf and smallest > 0.0:
         # a power of two: the division by it rounds nothing

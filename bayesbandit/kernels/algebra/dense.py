@@ -13,7 +13,10 @@ LOST_PIVOT = 1e-13  # times D: the share of a diagonal entry below which a pivot
 def dot(a, b):
     """Return the inner product, in four running sums."""
     n = a.size
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
     blocks = n - n % 4
     for i in range(0, blocks, 4):
         s0 += a[i] * b[i]

@@ -56,9 +56,11 @@ def parameters(arm, settings):
 @njit(cache=True)
 def renew(arm, settings):
     """Compute the numbers that follow from an arm's sums."""
-    head, (a, b) = head_of(arm), parameters(arm, settings)
+    head = head_of(arm)
+    a, b = parameters(arm, settings)
     is_rate = int(named(settings).family) == GAMMA
-    head.a, head.b = a, b
+    head.a = a
+    head.b = b
     head.mean, head.sd = gamma_moments(a, b) if is_rate else beta_moments(a, b)
 
 

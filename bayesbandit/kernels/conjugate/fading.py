@@ -40,7 +40,8 @@ def log_density(arm, reward, settings):
 
     Rewards of a probability are 0 or 1, and those of a rate negative binomial.
     """
-    a, b = head_of(arm).a, head_of(arm).b
+    a = head_of(arm).a
+    b = head_of(arm).b
     if int(named(settings).family) == GAMMA:
         # Γ(a + r)/Γ(a) (b/(1 + b))ᵃ (1 + b)^−r; r! is left out
         log = math.lgamma(a + reward) - math.lgamma(a)

@@ -95,8 +95,10 @@ def precision(terms, D, work):
 
     φ < 0 for squares: Λ = −2 Σ φ aa', η = −2 Σ φ o a, of squares (a'δ − o)².
     """
-    A, phi = work.A, work.phi
-    n, g = terms.rows.shape[0], terms.groups.shape[0]
+    A = work.A
+    phi = work.phi
+    n = terms.rows.shape[0]
+    g = terms.groups.shape[0]
     P = A.shape[0]
     if g == 0:
         A[:] = 0.0
@@ -164,13 +166,19 @@ def sparse_form(terms, t, v):
 @compiled
 def evaluate(terms, delta, work):
     """Compute ρ and Q of all terms."""
-    n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
-    D, rho, Q = delta.size, work.rho, work.Q
+    n = terms.rows.shape[0]
+    g = terms.groups.shape[0]
+    P = work.A.shape[0]
+    D = delta.size
+    rho = work.rho
+    Q = work.Q
     for t in range(n):
         rho[t] = dot(delta, terms.rows[t]) - terms.rows[t, P]
         Q[t] = rho[t] * rho[t]
     for k in range(g):
-        G, image, total = terms.groups[k], work.image[k], terms.group_rest[k]
+        G = terms.groups[k]
+        image = work.image[k]
+        total = terms.group_rest[k]
         for j in range(D):
             image[j] = -G[j, P]
         add_product(G, delta, image)
@@ -214,9 +222,11 @@ def conditional(terms, i, u, work):
 @compiled
 def draw_elements(terms, u, work, rng):
     """Draw each u given all else. Return the element whose density is improper, or −1."""
-    phi, S = work.phi, work.S
+    phi = work.phi
+    S = work.S
     for i in range(u.size):
-        low, high = terms.low[i] - u[i], terms.high[i] - u[i]
+        low = terms.low[i] - u[i]
+        high = terms.high[i] - u[i]
         if high <= low:  # held
             continue
         a, q = conditional(terms, i, u, work)

@@ -80,7 +80,8 @@ def slice_from(a, q, e, S, r, first, second, low, high, rng):
         if right >= high or not height(right, a, q, e, S, r, first, second) > level:
             break
         right += 1.0
-    left, right = max(left, low), min(right, high)
+    left = max(left, low)
+    right = min(right, high)
     for _ in range(MAX_SHRINKS):
         # a point within; one that is out of the slice becomes the end on its side
         s = left + rng.random() * (right - left)
@@ -100,7 +101,9 @@ def draw(a, q, e, S, low, high, rng):
     e, S (k,); the interval contains 0.
     """
     concave = q <= 0.0
-    live, last, other = 0, 0, 0
+    live = 0
+    last = 0
+    other = 0
     for k in range(e.size):
         concave = concave and S[k] <= 0.0
         if S[k] != 0.0:

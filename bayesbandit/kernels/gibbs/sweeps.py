@@ -55,8 +55,11 @@ class Moves(NamedTuple):
 def set_direction(terms, moves, m, work):
     """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes,
     by its slope in ρ."""
-    n, g = terms.rows.shape[0], terms.groups.shape[0]
-    w, rho, slope = work.direction, work.rho, work.slope
+    n = terms.rows.shape[0]
+    g = terms.groups.shape[0]
+    w = work.direction
+    rho = work.rho
+    slope = work.slope
     for j in range(w.size):
         w[j] = 0.0
         for k in range(moves.square_at[m * w.size + j], moves.square_at[m * w.size + j + 1]):
@@ -68,13 +71,15 @@ def set_direction(terms, moves, m, work):
         slope[n + g + t] = sparse_form(terms, t, w)
     for t in range(n + g + terms.offset.size):
         # (ρ + t slope)² = ρ² + 2 t ρ slope + t² slope²
-        work.first[t], work.second[t] = rho[t] * slope[t], slope[t] * slope[t]
+        work.first[t] = rho[t] * slope[t]
+        work.second[t] = slope[t] * slope[t]
     for k in range(g):
         change = work.change[k]
         change[:] = 0.0
         add_product(terms.groups[k], w, change)
         # of δ'Gδ − 2 δ'F'o: half the derivative along w is w'(Gδ − F'o), and the curvature w'Gw
-        work.first[n + k], work.second[n + k] = dot(w, work.image[k]), dot(w, change)
+        work.first[n + k] = dot(w, work.image[k])
+        work.second[n + k] = dot(w, change)
 
 
 @compiled
@@ -101,7 +106,8 @@ def step(terms, moves, m, state, work, rng):
     r = moves.rate[m]
     e = moves.exponent[m]
     a = q = 0.0
-    low, high = -np.inf, np.inf
+    low = -np.inf
+    high = np.inf
     for i in range(u.size):
         if d[i] != 0.0:
             # the terms α u + β u² at u + s d, and the walls of each u in units of s
@@ -109,7 +115,8 @@ def step(terms, moves, m, state, work, rng):
             q += d[i] * d[i] * terms.square[i]
             one = (max(terms.low[i], -MAX_ABS_LOG_SCALE) - u[i]) / d[i]
             other = (min(terms.high[i], MAX_ABS_LOG_SCALE) - u[i]) / d[i]
-            low, high = max(low, min(one, other)), min(high, max(one, other))
+            low = max(low, min(one, other))
+            high = min(high, max(one, other))
     # at a wall no step is tried
     if not low < 0.0 < high:
         return
@@ -146,13 +153,13 @@ def step(terms, moves, m, state, work, rng):
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
     Return the element that is improper given all else, or −1."""
-    terms, moves, state, work = (
-        unmanaged(terms),
-        unmanaged(moves),
-        unmanaged(state),
-        unmanaged(work),
-    )
-    delta, u, kept = unmanaged(delta), unmanaged(u), unmanaged(kept)
+    terms = unmanaged(terms)
+    moves = unmanaged(moves)
+    state = unmanaged(state)
+    work = unmanaged(work)
+    delta = unmanaged(delta)
+    u = unmanaged(u)
+    kept = unmanaged(kept)
     for s in range(-tune, delta.shape[0]):
         if (s + tune) % SWEEPS_TO_WEIGH == 0:
             weigh(terms, state.u, work.phi)

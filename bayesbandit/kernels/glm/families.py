@@ -143,7 +143,8 @@ def wide(kind, m, s, steps):
 def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
     """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,)."""
     for i in range(eta.size):
-        m, s = eta[i], sd[i]
+        m = eta[i]
+        s = sd[i]
         if kind in (POISSON, NEGATIVE_BINOMIAL):
             # a log-normal mean reward
             # E e^η = e^(m + s²/2), and E e^2η / (E e^η)² − 1 = e^(s²) − 1
@@ -154,4 +155,5 @@ def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
                 first, variance = narrow(kind, m, s, nodes, weights)
             else:
                 first, variance = wide(kind, m, s, steps)
-            mean[i], out[i] = number * first, number * math.sqrt(variance)
+            mean[i] = number * first
+            out[i] = number * math.sqrt(variance)

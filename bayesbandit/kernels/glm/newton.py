@@ -77,7 +77,8 @@ def observe(
     work = np.empty(linear.scratch(settings))
     for i in range(first, reward.size):
         g = group[i]
-        arm, w = arms[g], weight[i]
+        arm = arms[g]
+        w = weight[i]
         total[g, 0] += w
         total[g, 1] += 1.0
         if normalize:

@@ -60,7 +60,8 @@ def inverse_gaussian_below(z, rng):
     # its density is that of 1/N², x^{−3/2} e^{−1/(2x)}, times e^{−z²x/2} up to a constant
     if z * SERIES_MEET < 1.0:
         while True:
-            first, second = rng.standard_exponential(), rng.standard_exponential()
+            first = rng.standard_exponential()
+            second = rng.standard_exponential()
             # N = (1 + t E)/√t: the normal's tail from 1/√t on, by an exponential proposal E
             if first * first <= 2.0 * second / SERIES_MEET:
                 x = 1.0 + SERIES_MEET * first

@@ -65,7 +65,8 @@ def approximate(rows, scaled, rewards, terms, state, work, eta):
     D = state.delta.size
     P = work.A.shape[0]
     n = eta.size
-    y, v = np.empty(n), np.empty(n)
+    y = np.empty(n)
+    v = np.empty(n)
     pseudo_rows(eta, rewards.kind, rewards.number, rewards.reward, rewards.weight, y, v)
     for i in range(n):
         # an observation y of η with precision v adds −v (a'δ + offset − y)²/2 to the log density
@@ -181,7 +182,8 @@ def observe(rows, scaled, rewards, delta, group, rng):
                 group[j, P] -= 0.5 * total * row[j]
         return
     for i in range(n):
-        row, left = rows[i], scaled[i]
+        row = rows[i]
+        left = scaled[i]
         # (10): given ω, r is a normal observation of ψ with precision ω; `base` has what is linear
         # in ψ
         row[P] = -rewards.psi_offset[i]
@@ -210,7 +212,8 @@ def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune
             leap(rows, scaled, rewards, terms, state, work, rng)
         observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
         at = max(s, 0)
-        one, logs = delta[at : at + 1], u[at : at + 1]
+        one = delta[at : at + 1]
+        logs = u[at : at + 1]
         wrong = sweeps.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
         if wrong >= 0:
             return wrong

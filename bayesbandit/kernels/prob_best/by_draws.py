@@ -24,11 +24,13 @@ def ranked(values, mass, points, weights, out):
     integral a sum over Gauss–Legendre points (m,) and weights on [0, 1].
     """
     n, K, S = values.shape
-    below, equal = np.empty(K), np.empty(K)
+    below = np.empty(K)
+    equal = np.empty(K)
     for i in range(n):
         flat = values[i].copy().reshape(K * S)
         order = np.argsort(flat)
-        below[:], out[i] = 0.0, 0.0
+        below[:] = 0.0
+        out[i] = 0.0
         start = 0
         # all values in ascending order, those that are equal together
         while start < K * S:

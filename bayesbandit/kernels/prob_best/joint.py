@@ -104,7 +104,8 @@ def put_noise(seed, cells, first, normals, log_width, alpha, spread, noise):
 @njit(cache=True)
 def put_theta(location, axes, noise, spread, theta):
     """Put location + spread · axes'ε into theta (d, m), for the ε of noise (P + 1, m)."""
-    noise, theta = unmanaged(noise), unmanaged(theta)
+    noise = unmanaged(noise)
+    theta = unmanaged(theta)
     for i in range(theta.shape[0]):
         coordinate = theta[i]
         coordinate[:] = 0.0
@@ -141,7 +142,8 @@ def winner(scores, stream):
 def wins(x, theta):
     """Return the number of points θ, of theta (d, S), under which each arm of rows x (A, d) is
     best, (A,); a tie is split evenly."""
-    x, theta = unmanaged(x), unmanaged(theta)
+    x = unmanaged(x)
+    theta = unmanaged(theta)
     A = x.shape[0]
     out = np.zeros(A)
     memory = np.empty((A, POINT_BLOCK)), np.empty(POINT_BLOCK), np.empty(POINT_BLOCK)
@@ -149,7 +151,8 @@ def wins(x, theta):
     scores, best, ties = unmanaged(memory)
     for start in range(0, theta.shape[1], POINT_BLOCK):
         m = min(POINT_BLOCK, theta.shape[1] - start)
-        best[:], ties[:] = -np.inf, 0.0
+        best[:] = -np.inf
+        ties[:] = 0.0
         for a in range(A):
             score = scores[a][:m]
             score[:] = 0.0
@@ -182,8 +185,11 @@ def choose_jointly(
     random numbers. cells (P + 1, S): of the points. normals, log_width: see `normal_in` and
     `width_at`. alpha and floor (n,). It fills seeds (n,).
     """
-    rows, x, stream = unmanaged(rows), unmanaged(x), unmanaged(stream)
-    A, (P, d) = arms.size, axes.shape
+    rows = unmanaged(rows)
+    x = unmanaged(x)
+    stream = unmanaged(stream)
+    A = arms.size
+    P, d = axes.shape
     memory = np.empty(A), np.empty((P + 1, 1)), np.empty(1), np.empty((d, 1))
     scores, noise, spread, theta = unmanaged(memory)
     i = start

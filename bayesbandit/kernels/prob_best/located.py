@@ -46,7 +46,8 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     here in v = tan(θ/2): no trigonometry, and singularities far from the short interval.
     """
     # m_a + s_a T_a − m_b − s_b T_b has the sd s_ab, and two such leads share arm a's variance s_a²
-    s_ab, s_ac = math.hypot(scale[a], scale[b]), math.hypot(scale[a], scale[c])
+    s_ab = math.hypot(scale[a], scale[b])
+    s_ac = math.hypot(scale[a], scale[c])
     rho = scale[a] / s_ab * (scale[a] / s_ac)
     # Φ(−40) is 0 in float64; without a bound (h² + k² − 2hk sin θ) may be ∞ − ∞
     h = min(max((mean[a] - mean[b]) / s_ab, -40.0), 40.0)

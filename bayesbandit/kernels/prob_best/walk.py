@@ -129,8 +129,10 @@ def reshape(shape, a, b, family):
     shape[SD] = max(sd, MIN_RELATIVE_SD * max(1.0, abs(shape[MODE])))
     if sd < shape[SD]:
         blunter = (sd / shape[SD]) ** 2
-        a, b = a * blunter, b * blunter
-    shape[A], shape[B] = a, b
+        a = a * blunter
+        b = b * blunter
+    shape[A] = a
+    shape[B] = b
     # by Stirling's formula for each Γ the log density at the mode is −½ log 2π − log sd − rest:
     # the large terms cancel as formulas, not as numbers
     rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
@@ -198,7 +200,8 @@ def length(shape, z, family, span):
         return shape[SD] * located_length((z - shape[MODE]) / shape[SD], shape[DF], span)
     if not CONJUGATE:
         return 0.0
-    a, b = shape[A], shape[B]
+    a = shape[A]
+    b = shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
     # neither may the density fall too far along a panel, nor its log bend too much
     L = MAX_LOG_FALL / steep
@@ -280,7 +283,8 @@ def walk(shapes, available, family, bottom, out):
     K = shapes.shape[0]
     scratch = np.empty((K + 1, 2, N_NODES)), np.ones(K), np.empty(K, np.bool_)
     work, end, inside = unmanaged(scratch)
-    shapes, out = unmanaged(shapes), unmanaged(out)
+    shapes = unmanaged(shapes)
+    out = unmanaged(out)
     x = -np.inf
     left = 1.0
     count = 0

@@ -144,7 +144,8 @@ def propensities_of(
         )
     if e is None and len(arms) == 2 and all_available:
         e = np.empty((n, 2))
-        e[rows, played], e[rows, 1 - played] = p, 1 - p
+        e[rows, played] = p
+        e[rows, 1 - played] = 1 - p
     return e, p
 
 

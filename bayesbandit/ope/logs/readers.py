@@ -138,7 +138,8 @@ def of_frame(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
-    named, each = roles.named, roles.probabilities
+    named = roles.named
+    each = roles.probabilities
     declared = tuple(each) if arms is None else arm_names(arms)
     k, names = _arms_of(frame[named["arm"]], str(named["arm"]), declared)
     parts: dict[str, Any] = {"arm": name_array(names)[k], "arms": names, "roles": roles}

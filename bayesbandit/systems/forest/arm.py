@@ -28,7 +28,8 @@ class ArmForest:
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """Return means and variances at contexts x (n, d): (n,) each."""
-        mean, variance = np.full(len(x), self.level), np.full(len(x), np.inf)
+        mean = np.full(len(x), self.level)
+        variance = np.full(len(x), np.inf)
         if (trees := self.trees) is not None:
             honest.little_bags(trees.ask(x), self.bag, mean, variance)
             mean = self.level + self.sd * mean

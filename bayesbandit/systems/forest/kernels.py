@@ -81,23 +81,29 @@ def ask(x, feature, threshold, left, right, value, roots, out):
     shares = np.empty(deepest)
     for t in range(roots.size - 1):
         for r in range(n):
-            nodes[0], shares[0], waiting = roots[t], 1.0, 1
-            weight, total = 0.0, 0.0
+            nodes[0] = roots[t]
+            shares[0] = 1.0
+            waiting = 1
+            weight = 0.0
+            total = 0.0
             while waiting > 0:
                 waiting -= 1
-                i, share = nodes[waiting], shares[waiting]
+                i = nodes[waiting]
+                share = shares[waiting]
                 while feature[i] >= 0:
                     j = feature[i]
                     if j < d:
                         i = left[i] if x[r, j] <= threshold[i] else right[i]
                     else:
-                        nodes[waiting], shares[waiting] = right[i], share * (1.0 - threshold[i])
+                        nodes[waiting] = right[i]
+                        shares[waiting] = share * (1.0 - threshold[i])
                         waiting += 1
                         share *= threshold[i]
                         i = left[i]
                 weight += share * value[i, 0]
                 total += share * value[i, 1]
-            out[t, r, 0], out[t, r, 1] = weight, total
+            out[t, r, 0] = weight
+            out[t, r, 1] = total
 
 
 @njit(cache=True, error_model="numpy")
@@ -110,15 +116,18 @@ def little_bags(answers, size, mean, variance):
     true variance is > 0, the result is the mean of N(estimate, its error²) truncated to positive
     values (grf's `ObjectiveBayesDebiaser`).
     """
-    T, n = answers.shape[0], answers.shape[1]
+    T = answers.shape[0]
+    n = answers.shape[1]
     bags = T // size
     for r in range(n):
-        weight, total = 0.0, 0.0
+        weight = 0.0
+        total = 0.0
         for t in range(T):
             weight += answers[t, r, 0]
             total += answers[t, r, 1]
         mu = total / weight
-        between, within = 0.0, 0.0
+        between = 0.0
+        within = 0.0
         for b in range(bags):
             bag = 0.0
             for t in range(b * size, (b + 1) * size):
@@ -132,7 +141,8 @@ def little_bags(answers, size, mean, variance):
         # the variance of ψ in a bag over `size`: the mean of ψ² less that of bags' means² is
         # (size − 1)/size of it
         noise = (within / (T * scale) - between) / (size - 1)
-        mean[r], variance[r] = mu, positive(between - noise, max(between, noise), bags)
+        mean[r] = mu
+        variance[r] = positive(between - noise, max(between, noise), bags)
 
 
 @njit(cache=True, error_model="numpy")

@@ -115,7 +115,8 @@ def estimated_gains(
     if how == "dr":
         z = np.column_stack([x, np.ones(n)])
         for k in np.unique(arm):
-            rows, w = z[arm == k], weight[arm == k]
+            rows = z[arm == k]
+            w = weight[arm == k]
             G = penalised((rows.T * w) @ rows, 1.0)
             gains[:, k] = z @ np.linalg.solve(G, rows.T @ (w * reward[arm == k]))
     row = np.arange(n)
@@ -184,7 +185,8 @@ class PolicyBelief(ByDraws):
     def fit(self, n: int) -> None:
         """Fit the mixture to the first n rounds."""
         K = len(self.n)
-        self.fitted, self.mu = n, self.spec.least_probability(n, K, self.n_features)
+        self.fitted = n
+        self.mu = self.spec.least_probability(n, K, self.n_features)
         self.mixture: Mixture | None = None
         if n == 0:
             return
@@ -224,7 +226,9 @@ class PolicyBelief(ByDraws):
 
     def restore(self, state: State) -> None:
         self.restore_rounds(state)
-        self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
+        self.fitted = state["fitted"]
+        self.mu = state["mu"]
+        self.mixture = None
         if "coef" in state:
             self.mixture = Mixture(state["coef"], state["weights"])
 
@@ -241,7 +245,11 @@ class Votes(Prediction):
         self, mixture: Mixture | None, mu: float, rewards: tuple[float, float], x: Array,
         which: Array,
     ) -> None:  # fmt: skip
-        self.mixture, self.mu, self.rewards, self.x, self.which = mixture, mu, rewards, x, which
+        self.mixture = mixture
+        self.mu = mu
+        self.rewards = rewards
+        self.x = x
+        self.which = which
 
     @property
     def mean(self) -> Array:

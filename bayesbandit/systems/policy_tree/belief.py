@@ -128,10 +128,13 @@ class TreeBelief(Belief):
     n: Array
 
     def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
-        self.spec, self.inner = spec, inner
-        self.n_features, self.n = n_features, np.zeros(n_arms)
+        self.spec = spec
+        self.inner = inner
+        self.n_features = n_features
+        self.n = np.zeros(n_arms)
         self.log = Rounds(n_features + n_arms)
-        self.tree, self.fitted = Tree.root(), 0
+        self.tree = Tree.root()
+        self.fitted = 0
         self.leaves = Leaves(1, n_arms)
 
     def __repr__(self) -> str:
@@ -166,7 +169,8 @@ class TreeBelief(Belief):
         return mean, np.where(self.new, np.inf, np.sqrt(variance))
 
     def predict(self, x: Array) -> LocationScale:
-        (mean, sd), leaf = self.of_leaves(), self.tree.leaf(x)
+        mean, sd = self.of_leaves()
+        leaf = self.tree.leaf(x)
         return LocationScale(mean[leaf], sd[leaf])
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -197,7 +201,8 @@ class TreeBelief(Belief):
         """Return the log: x (n, d), means (n, K), and arm, reward, weight (n,)."""
         rows = self.log.of()
         x, means = np.split(rows["x"], [self.n_features], axis=1)
-        x, means = np.ascontiguousarray(x), np.ascontiguousarray(means)
+        x = np.ascontiguousarray(x)
+        means = np.ascontiguousarray(means)
         return x, means, rows["arm"], rows["reward"], rows["weight"]
 
     def _grow(self) -> None:
@@ -212,7 +217,8 @@ class TreeBelief(Belief):
         played = np.flatnonzero(arm >= 0)
         cell = played, arm[played]
         score[cell] += weight[played] * (reward[played] - score[cell])
-        spec, self.fitted = self.spec, len(x)
+        spec = self.spec
+        self.fitted = len(x)
         self.tree = grown(x, score, arm, spec.depth, spec.least, spec.cuts, spec.by)
         self._fill()
 
@@ -262,7 +268,9 @@ class TreeBelief(Belief):
 
     def fork(self) -> Self:
         twin = copy(self)
-        twin.log, twin.inner, twin.leaves = self.log.fork(), self.inner.fork(), self.leaves.fork()
+        twin.log = self.log.fork()
+        twin.inner = self.inner.fork()
+        twin.leaves = self.leaves.fork()
         return twin
 
     def state(self) -> State:

@@ -33,9 +33,11 @@ def stump(sums, count, total, n, least, slack):
     value = largest(total)
     feature = -1
     cut = -1
-    left, right = np.empty(K), np.empty(K)
+    left = np.empty(K)
+    right = np.empty(K)
     for j in range(d):
-        left[:], m = 0.0, 0
+        left[:] = 0.0
+        m = 0
         for c in range(C - 1):
             if count[j, c] == 0:
                 continue
@@ -51,7 +53,9 @@ def stump(sums, count, total, n, least, slack):
             # each side plays the arm with the largest sum of scores
             split = largest(left) + largest(right)
             if split > value + slack:
-                value, feature, cut = split, j, c
+                value = split
+                feature = j
+                cut = c
     return value, feature, cut
 
 
@@ -83,11 +87,19 @@ def first_split(code, score, C, two, least, slack):
     value, feature, cut = stump(sums, count, total, n, least, slack)
     if not two:
         return value, feature, cut
-    left, n_left, t_left = np.empty_like(sums), np.empty_like(count), np.empty(K)
-    right, n_right, t_right = np.empty_like(sums), np.empty_like(count), np.empty(K)
+    left = np.empty_like(sums)
+    n_left = np.empty_like(count)
+    t_left = np.empty(K)
+    right = np.empty_like(sums)
+    n_right = np.empty_like(count)
+    t_right = np.empty(K)
     for j in range(d):
-        left[:], n_left[:], t_left[:] = 0.0, 0, 0.0
-        right[:], n_right[:], t_right[:] = sums, count, total
+        left[:] = 0.0
+        n_left[:] = 0
+        t_left[:] = 0.0
+        right[:] = sums
+        n_right[:] = count
+        t_right[:] = total
         order = np.argsort(code[:, j], kind="mergesort")
         m = 0
         for c in range(C - 1):
@@ -106,7 +118,9 @@ def first_split(code, score, C, two, least, slack):
             split = stump(left, n_left, t_left, m, least, slack)[0]
             split += stump(right, n_right, t_right, n - m, least, slack)[0]
             if split > value + slack:
-                value, feature, cut = split, j, c
+                value = split
+                feature = j
+                cut = c
     return value, feature, cut
 
 

@@ -43,7 +43,8 @@ class Leaves:
         and ν = prior_rows. Without the second term, the variance of an arm that the leaf has never
         played could be 0. Without scores in a leaf, an arm has its mean over all leaves.
         """
-        n, plays = self.seen, self.plays
+        n = self.seen
+        plays = self.plays
         rounds, squares = self.noise
         s2 = squares / rounds if rounds > 0.0 else 0.0
         total = np.maximum(n.sum(axis=0), 1.0)

@@ -104,7 +104,9 @@ class SuperUCBBelief(Belief):
     n: Array
 
     def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
-        self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
+        self.spec = spec
+        self.n_features = n_features
+        self.n = np.zeros(n_arms)
         self.S = spec.n_levels
         self.level = np.zeros(0)
         model = Ridge(spec.ridge, variance=1.0, intercept=spec.intercept)
@@ -129,7 +131,8 @@ class SuperUCBBelief(Belief):
         """
         for s in range(self.S):
             prediction = self.levels[s].predict(x)
-            mean, width = prediction.mean[0, arms], self.alpha * prediction.sd[0, arms]
+            mean = prediction.mean[0, arms]
+            width = self.alpha * prediction.sd[0, arms]
             upper = mean + width
             wide = width > 2.0 ** -(s + 1)
             if taken is not None:
@@ -218,7 +221,9 @@ class Climb(Prediction):
     """
 
     def __init__(self, belief: SuperUCBBelief, x: Array, arms: Array) -> None:
-        self.belief, self.x, self.arms = belief, x, arms
+        self.belief = belief
+        self.x = x
+        self.arms = arms
 
     @property
     def mean(self) -> Array:
