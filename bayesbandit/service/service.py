@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from threading import Lock, RLock
+from threading import Lock
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,19 +14,17 @@ from bayesbandit import checks
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name
+from bayesbandit.checks import Contexts, Name
+from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import id_text, new_ids
-from bayesbandit.service.arguments import arms_listed, encoded, ids_of, ledger_of, list_of
+from bayesbandit.service.learner import Learner, check_log
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
-    LEARN,
-    LEARNED,
     REFUSED,
     REMOVED,
     Conflict,
     NotStored,
-    Outcome,
     Stored,
     Unavailable,
 )
@@ -48,14 +43,10 @@ from bayesbandit.store.settings import (
     Beginning,
     beginning_of,
     check_same,
-    closed_by,
     described,
     settings_of,
 )
-from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest, rehearse
-
-logger = logging.getLogger("bayesbandit")
-DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
+from bayesbandit.store.versions import rehearse
 
 
 class Service:
@@ -90,7 +81,7 @@ class Service:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        ledger = ledger_of(log)
+        ledger = check_log(log)
         settings = settings_of(wait, default_reward, activation)
         if (beginning := ledger.beginning()) is None:
             ledger.begin(settings, described(bandit), saved(bandit))
@@ -118,7 +109,7 @@ class Service:
         parts: the policy, model or balance that snapshots do not hold; see `Bandit.load`.
         """
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        beginning = ledger_of(log).begun()
+        beginning = check_log(log).begun()
         if (policy := parts.get("policy")) is not None:
             check_same(log, beginning, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
@@ -135,37 +126,32 @@ class Service:
         self._secret = beginning.secret
         self._count_lock = Lock()
         self._t = 0
-        self._parts = parts
-        self._snapshot_every = snapshot_every
-        self._current = newest(log.ledger, parts)  # the version that decides here
-        self._lost = False  # whether the log has no bandit any more
-        self._version_lock = RLock()  # held while the version changes
-        self._unsaved = 0  # decisions learned since the last snapshot
+        self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
 
     def __repr__(self) -> str:
-        return f"Service({self._current.bandit!r}, version {self.version}, {self.log!r})"
+        return f"Service({self._learner.version.bandit!r}, version {self.version}, {self.log!r})"
 
     @property
     def bandit(self) -> Bandit:
         """A copy of the current version's bandit. What the copy learns is not kept."""
-        return self._current.bandit.copy()
+        return self._learner.version.bandit.copy()
 
     @property
     def version(self) -> int:
         """The number of the version that decides here. The first bandit has 0."""
-        return self._current.number
+        return self._learner.version.number
 
     @property
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
-        return self._current.bandit.arms
+        return self._learner.version.bandit.arms
 
     def rehearse(self) -> Decision:
         """Compile what decides here and follows a learner; see `versions.rehearse`.
 
         Nothing changes, here or in the log. Afterwards no request waits for a compiler.
         """
-        return rehearse(self._current.bandit)
+        return rehearse(self._learner.version.bandit)
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -182,13 +168,13 @@ class Service:
         it stores it, the decision may be there: the same id gives it. So use ids of your own.
         """
         stored, single = self.decide_stored(context, arms, id)
-        return decision_of(layout_of(self._current.bandit, stored[0].arms), stored, single)
+        return decision_of(layout_of(self._learner.version.bandit, stored[0].arms), stored, single)
 
     def decide_stored(
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
     ) -> tuple[list[Stored], bool]:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
-        version = self._current
+        version = self._learner.version
         names = arms_listed(arms)
         x, among, single = encoded(version.bandit, context, names)
         n = len(x)
@@ -196,23 +182,23 @@ class Service:
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
         with self._count_lock:  # how many rounds were decided before
-            first = max(self._t, self._current.bandit.t)
+            first = max(self._t, self._learner.version.bandit.t)
             self._t = first + n
         t = range(first, first + n)
         seeds = seeds_of(self._secret, ids)
         decision = choosing.choose_by_seeds(version.bandit, x, among, seeds, t, [now] * n)
-        chosen = np.asarray(decision.arm).tolist()
-        propensities = np.asarray(decision.propensity).tolist()
+        numbers = decision.rows[:, ARM - TAIL].astype(np.int64).tolist()
+        propensities = decision.rows[:, PROPENSITY - TAIL].tolist()
         probabilities = decision.probabilities
         stored = [
             Stored(
-                ids[i], now, version.number, t[i], chosen[i], propensities[i],
+                ids[i], now, version.number, t[i], decision.arms[numbers[i]], propensities[i],
                 decision.arms, decision.rows[i], probabilities[i],
                 x[i] if x.ndim > 2 else None, texts[i],
             )
             for i in range(n)
         ]  # fmt: skip
-        if self._lost:
+        if self._learner.lost:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
         if not self.log.ledger.append(stored, None if wait is None else now + wait):
@@ -297,63 +283,18 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        ledger = self.log.ledger
-        learned = 0
-        failed = 0
-        with self._version_lock, ledger.learner() as elected:
-            while elected and left > 0:
-                self.sync()
-                due, broken = ledger.due(self._now(), int(min(DECISIONS_PER_TRANSACTION, left)))
-                if broken:
-                    ledger.set_aside(broken)
-                    logger.error("%s: set aside %s", ledger, "; ".join(broken.values()))
-                elif not due:
-                    break
-                else:
-                    closed, new = self._step(due)
-                    failed = 0 if closed else failed + 1
-                    if failed == MAX_ATTEMPTS:
-                        raise TimeoutError("the log refuses a version each time; see log.verify()")
-                    left -= closed
-                    learned += new
-        if learned:
-            with suppress(OSError):  # it is learned anyway
-                ledger.database.checkpoint()
-        return learned
-
-    def _step(self, due: Sequence[Outcome]) -> tuple[int, int]:
-        """Learn from these decisions; return how many were closed and how many learned."""
-        before = self._current
-        outcomes: Sequence[Outcome]
-        outcomes = [closed_by(one, self.settings, before.is_retired(one.decision)) for one in due]
-        version, outcomes = before.closing(outcomes)
-        learned = sum(one.outcome in LEARNED for one in outcomes)
-        unsaved = self._unsaved + len(due)
-        data = saved(version.bandit) if unsaved >= self._snapshot_every else None
-        detail = {"closed": len(due), **version.state}
-        commit = self.log.ledger.commit
-        digest = commit(before.digest, version.number, LEARN, detail, outcomes, data)
-        if digest is None:
-            return 0, 0
-        self._current = replace(version, digest=digest)
-        self._unsaved = 0 if data is not None else unsaved
-        return len(due), learned
+        return self._learner.learn(left)
 
     def add_arm(self, arm: Name) -> None:
         """Add an arm. This makes a new version of the bandit."""
-        self._change_arms(ADDED, arm)
+        self._learner.change_arms(ADDED, checks.arm_name(arm))
 
     def remove_arm(self, arm: Name) -> None:
         """Remove an arm. This makes a new version of the bandit.
 
         The arm's open decisions are closed without being learned.
         """
-        self._change_arms(REMOVED, arm)
-
-    def _change_arms(self, kind: str, arm: Name) -> None:
-        detail = {"arm": checks.arm_name(arm)}
-        with self._version_lock:
-            self._current = change(self.log.ledger, self._synced, kind, detail)
+        self._learner.change_arms(REMOVED, checks.arm_name(arm))
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -362,39 +303,61 @@ class Service:
 
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
-        return self._synced().number
-
-    def _synced(self) -> Version:
-        ledger = self.log.ledger
-        with self._version_lock:
-            version = self._current
-            digest = ledger.digest(version.number)
-            if digest == version.digest:
-                self._current = newest(ledger, self._parts, version)
-                return self._current
-            pruned = digest is None and ledger.newest() > version.number
-            self._lost = True  # until there is a version
-            self._current = newest(ledger, self._parts)
-            self._lost = False
-            if not pruned:
-                logger.error(
-                    "%s went back: its version %d is not the one that decided here, as after a "
-                    "backup was restored. Decisions go on with version %d; what came since the "
-                    "backup is lost", ledger, version.number, self._current.number,
-                )  # fmt: skip
-            return self._current
+        return self._learner.sync().number
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
 
         New processes start from the newest snapshot.
         """
-        with self._version_lock:
-            self.log.ledger.add_snapshot(self.version, saved(self._current.bandit))
-            self._unsaved = 0
-            return self.version
+        return self._learner.snapshot()
 
     def _now(self) -> int:
         now = to_microseconds(self.clock(), "clock")
         assert now is not None
         return now
+
+
+def encoded(
+    bandit: Bandit, context: Contexts, names: tuple[Name, ...] | None
+) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
+    """Return encoded contexts, the available arms, and whether x is a single context.
+
+    Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the
+    bandit's order; None: all.
+    """
+    if not bandit.of_arms:
+        context = choosing.EMPTY_CONTEXT if context is None else bandit.encoded(context)
+    x, available, one = choosing.contexts(bandit, context, names)
+    if not len(x):
+        raise ValueError("contexts must have at least one row; got none")
+    if names is None and not bandit.of_arms:
+        return x, None, one
+    among = tuple(arm for arm, on in zip(bandit.arms, available, strict=True) if on)
+    return x[:, available] if bandit.of_arms else x, among, one
+
+
+def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
+    """Return different arms; a single name is a tuple of one. None: all arms."""
+    if arms is None:
+        return None
+    return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
+
+
+def ids_of(names: object, n: int, one: bool) -> list[str]:
+    """Return the ids of n decisions as a list; raise ValueError unless all differ."""
+    ids = [names] if one else list_of(names)
+    checked = [check_id(each) for each in ids]
+    if len(checked) != n or len(set(checked)) < n:
+        raise ValueError(
+            f"id must have one text for each of {n} contexts, all different; got {len(checked)}, "
+            f"{len(set(checked))} of them different"
+        )
+    return checked
+
+
+def list_of(values: object) -> list[object]:
+    """Return ids as a list; raise TypeError if they are no list."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"id must be text, or a list of texts for several; got {values!r}")
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)

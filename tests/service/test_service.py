@@ -403,8 +403,8 @@ def test_of_two_that_learn_the_same_the_second_is_too_late(url):
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
     other = bb.Service.open(bb.DecisionLog(url))
     due, _ = service.log.ledger.due(service._now(), 10)
-    assert service._step(due) == (1, 1)
-    assert other._step(due) == (0, 0)
+    assert service._learner.step(due) == (1, 1)
+    assert other._learner.step(due) == (0, 0)
     assert other.sync() == 1
     assert same(other.bandit, service.bandit)
 
@@ -416,7 +416,7 @@ def test_what_comes_while_the_learner_computes_is_not_lost(url):
     due, _ = service.log.ledger.due(service._now(), 10)
     at = clock.now - DAY
     assert service.reward(one, 3.0, at=at) == "timely"  # after it was read as one without reward
-    assert service._step(due) == (0, 0)
+    assert service._learner.step(due) == (0, 0)
     assert service.learn() == 1
     assert service.bandit.history.reward.tolist() == [3.0]
 
@@ -440,7 +440,7 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
 def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
     service, _ = begun(lite)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
-    monkeypatch.setattr("bayesbandit.service.service.MAX_ATTEMPTS", 3)
+    monkeypatch.setattr("bayesbandit.service.learner.MAX_ATTEMPTS", 3)
     monkeypatch.setattr(service.log.ledger, "commit", lambda *_: None)
     with pytest.raises(TimeoutError, match="refuses a version each time"):
         service.learn()
