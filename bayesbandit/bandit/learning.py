@@ -228,7 +228,7 @@ def learn(bandit: Bandit, rows: Array, tick: Array | None = None) -> None:
 def _learn(draft: Bandit, rows: Array, batch: Batch | None, tick: Array | None) -> None:
     """Weight rows (n, width) with their rewards, update the belief of a fork, and log the rows.
 
-    batch: all rounds, already weighed, if there are only rows of those that the history keeps.
+    batch: all rounds with weights, if `rows` has only those that the history keeps.
     tick: when all rounds were decided, if the bandit forgets.
     """
     belief = draft.belief

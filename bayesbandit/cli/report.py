@@ -117,5 +117,6 @@ def changed(data: Log) -> str:
     return (
         f" The rewards have changed: the evidence passed {1 / DRIFT_ERROR_RATE:,.0f} at reward "
         f"{at + 1:,}. "
-        "That happens by chance in one log of as many."
+        "Where nothing has changed, and mean rewards are near linear in the contexts, that happens "
+        "by chance in one log of as many."
     )

@@ -33,7 +33,7 @@ class Functions:
         self._methods: dict[Engine, Method | Refusal] = {}
 
     def match(self, engine: Engine, built: pm.Model) -> Method | Refusal:
-        """Return what an engine makes of the model. built: the same on rows that it may refuse."""
+        """Return what an engine makes of the model. built: the same model, on the rows at hand."""
         method = self._methods.get(engine)
         if method is None:
             with np.errstate(all="ignore"):  # logarithms of rewards that mean nothing

@@ -124,7 +124,7 @@ def set_noise(arm, settings, work):
     rss = max(head.loss - penalty * square, 0.0)
     if rule == EMPIRICAL_BAYES:
         head.residual = rss  # for `pool_noise`, which has the last word
-        # weights stand in the loss over their divisor, and so they do in what it is divided by
+        # the loss has weights divided by `weight_divisor`: so must what it is divided by
         head.scaled_sum_w = head.sum_w / head.weight_divisor
         head.prior_w = setting.noise_parameter * (head.sum_w / (head.weight_divisor * n))
     # Appendix A's identity holds for RSS/n; RSS is the pseudocode's, which n does not divide

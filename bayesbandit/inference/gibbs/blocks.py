@@ -64,8 +64,8 @@ def blocks(model: pm.Model) -> Blocks:
 
 
 def without_mean(density: Density) -> Density:
-    """Return a density without its mean reward, which is then a matter of the draws: of log-normal
-    rewards it is not affine in Gaussian variables, and their likelihood is Gaussian."""
+    """Return a density without its mean reward, which is then computed from draws: of
+    log-normal rewards it is not affine in Gaussian variables, and their likelihood is Gaussian."""
     terms = tuple(replace(t, given_mean=t.graph) for t in density.terms)
     zero = pt.zeros_like(pt.as_tensor_variable(density.inputs["reward"]))
     return replace(density, terms=terms, mean=zero)

@@ -29,7 +29,7 @@ Array = np.ndarray
 
 
 class Stretch(NamedTuple):
-    """Squares (k,) whose forms a move multiplies by exp(rate s), and (k, D) by what of δ."""
+    """Squares (k,) that a move stretches by exp(rate s), and the direction (k, D) of δ for each."""
 
     rate: float
     own: Array

@@ -187,8 +187,8 @@ class Gibbs(Reading):
         return lay_out(self, rows, self.noise), None
 
     def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
-        """Return where a chain begins that was to begin at a state; refuse a density that has no
-        Gaussian block there."""
+        """Return the starting state of a chain: this one, or a better one; refuse a density that
+        has no Gaussian block there."""
         if self.by_row or cold:
             state = dict(better(whole, state))
         self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))  # or raise
