@@ -11,6 +11,7 @@ from matplotlib.text import Text
 
 import bayesbandit as bb
 from bayesbandit import plots
+from bayesbandit.cli.output import png
 from bayesbandit_studies.pictures import propensities
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated
@@ -158,3 +159,11 @@ def test_tables_of_ties_and_long_names(draw):
     table["bandit"] = [LONG.format(name) for name in table["bandit"]]
     table["environment"] = [LONG.format(name) for name in table["environment"]]
     inside(draw(table))
+
+
+def test_letters_that_no_font_has_are_boxes_and_no_warnings():
+    figure = Figure()
+    figure.text(0.5, 0.5, "日本")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert png(figure).startswith(b"\x89PNG")
