@@ -82,8 +82,9 @@ def chosen(policy: Policy, prediction: Prediction, t: Array) -> Array:
     return p / p.sum(axis=1)[:, None]
 
 
-def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, float]:
-    """Return a policy's number (0 without a compiled rule) and minimum probability in round t.
+def rule_parameters(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, float]:
+    """Return α of a policy (of ε-greedy ε; 0 without a compiled rule), and its minimum probability,
+    in round t.
 
     Raise ValueError if the minimum probability is more than 1/K.
     """

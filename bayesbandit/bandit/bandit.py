@@ -44,7 +44,7 @@ from bayesbandit.forms import State
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy, numbers
+from bayesbandit.policies import Policy, rule_parameters
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.shown import MAX_ROWS, html_table, shows_all
 from bayesbandit.tables.encoder import Encoder, numbers_only
@@ -169,7 +169,7 @@ class Bandit:
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + NORMALS_PER_BLOCK)
         fast_path.set_policy(self, policy)
-        self.numbers(1)
+        self.rule_parameters(1)
         transactions.guard(self)
         self.deciding = self.learning = None
         choosing.refill(self)
@@ -255,8 +255,8 @@ class Bandit:
         features = self.encoder.transform(x)
         return features[0] if is_row(x) else features
 
-    def numbers(self, n: int) -> Array:
-        """Return the policy's number and minimum probability in the next n rounds, (n, 2).
+    def rule_parameters(self, n: int) -> Array:
+        """Return α (of ε-greedy ε) and the minimum probability in the next n rounds, (n, 2).
 
         (1, 2) where they never change.
         """
@@ -264,7 +264,7 @@ class Bandit:
             return np.array([self.param])
         now = self.t + 1
         K = len(self.arms)
-        return np.array([numbers(self.policy, self.rule, now + i, K) for i in range(n)])
+        return np.array([rule_parameters(self.policy, self.rule, now + i, K) for i in range(n)])
 
     def number(self, arm: ArrayLike) -> int:
         """Return the number of the arm of this name."""
@@ -297,7 +297,7 @@ class Bandit:
         """Set names and history after the belief's arms have changed; rounds are kept."""
         self._name_arms(names)
         self.history = self.history.relaid(self.layout)
-        numbers(self.policy, self.rule, self.t + 1, len(names))  # raises if K f > 1
+        rule_parameters(self.policy, self.rule, self.t + 1, len(names))  # raises if K f > 1
 
     @transactions.exclusive
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:

@@ -68,7 +68,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         # one decision is one compiled call, and needs no fork
         needs_fork = len(x) > 1 or bandit.belief.predict_may_refit
         decide = _decide_on_fork if needs_fork else _decide
-        decision = decide(bandit, x, available, bandit.numbers(len(x)))
+        decision = decide(bandit, x, available, bandit.rule_parameters(len(x)))
         rows = decision.rows[0] if one else decision.rows
         return Decision(bandit.layout, rows, decision.lazy, tick=tick)
 
@@ -102,7 +102,7 @@ def choose_by_seeds(
     )
     live = (bandit.deciding or fast_path.deciding(draft)) if len(x) == 1 else None
     if live is None:
-        decision = _decide(draft, x, available, draft.numbers(len(x)), seeds)
+        decision = _decide(draft, x, available, draft.rule_parameters(len(x)), seeds)
         decision.settle()
         bandit.layout.fill_propensities(decision.rows)
         return decision
@@ -136,7 +136,7 @@ def contexts(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> tuple[
 
 def _decide_one(bandit: Bandit, live: Deciding, x: Array, available: Array) -> Array:
     """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
-    [[number, floor]] = bandit.numbers(1)
+    [[number, floor]] = bandit.rule_parameters(1)
     row = np.empty(live.layout.width)
     arm = live.choose_one(
         row, x, live.arms, available, live.settings, live.kind, number, floor, live.stream
@@ -197,16 +197,16 @@ def _draw(bandit: Bandit, bits: np.random.BitGenerator, size: int) -> None:
 
 
 @transactions.exclusive
-def _decide_on_fork(bandit: Bandit, x: Array, available: Array, numbers: Array) -> Decision:
+def _decide_on_fork(bandit: Bandit, x: Array, available: Array, params: Array) -> Decision:
     """Decide on a fork; the bandit takes its state over if nothing fails."""
     draft = transactions.fork_to_decide(bandit)
-    decision = _decide(draft, x, available, numbers)
+    decision = _decide(draft, x, available, params)
     transactions.commit(bandit, draft)
     return decision
 
 
 def _decide(
-    bandit: Bandit, x: Array, available: Array, numbers: Array,
+    bandit: Bandit, x: Array, available: Array, params: Array,
     digests: Sequence[bytes] = (),
 ) -> Decision:  # fmt: skip
     """Return decisions about contexts x (n, …).
@@ -220,8 +220,8 @@ def _decide(
     lazy: Comparison | None = None
     D = layout.n_columns
     K = len(layout.arms)
-    if (dependent := _dependent(bandit, x, arms, numbers)) is None:
-        rows, kind = describe(bandit, x, available, numbers)
+    if (dependent := _dependent(bandit, x, arms, params)) is None:
+        rows, kind = describe(bandit, x, available, params)
     else:
         prediction, lazy = dependent
         rows = np.empty((len(x), layout.width))
@@ -231,7 +231,7 @@ def _decide(
             restart(bandit, digests[end - 1])
         while done < end:
             if lazy is None:
-                done = choose_many(rows[:end], done, D, K, kind, numbers, bandit.stream)
+                done = choose_many(rows[:end], done, D, K, kind, params, bandit.stream)
             else:
                 done = lazy.choose(rows[:end], done, D, K, arms, bandit.stream)
             if done < end:
@@ -247,7 +247,7 @@ def _decide(
 
 
 def _dependent(
-    bandit: Bandit, x: Array, arms: Array, numbers: Array
+    bandit: Bandit, x: Array, arms: Array, params: Array
 ) -> tuple[Prediction, Comparison] | None:
     """Return the prediction at x (n, K, d), and Thompson sampling among arms that are dependent.
 
@@ -262,9 +262,9 @@ def _dependent(
         return None
     prediction = predicted(bandit.belief, x)
     ranking = prediction.ranking()
-    if ranking is None or (ranking is not prediction and (numbers[:, 0] != 1.0).any()):
+    if ranking is None or (ranking is not prediction and (params[:, 0] != 1.0).any()):
         return None
-    return prediction, ranking.compared(arms, *numbers.T)
+    return prediction, ranking.compared(arms, *params.T)
 
 
 def predicted(belief: Belief, x: Array) -> Prediction:
@@ -352,7 +352,7 @@ def probabilities(bandit: Bandit, x: Contexts) -> Array:
     """Return each arm's probability (n, K) at contexts x, all treated as the next round."""
     draft = transactions.fork(bandit)
     layout = bandit.layout
-    now = bandit.numbers(1)
+    now = bandit.rule_parameters(1)
     z = arm_features.of_all(bandit, x)
     rows, kind = describe(draft, z, bandit.all_arms, now, held=True)
     log = layout.records(rows)

@@ -14,7 +14,7 @@ from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.rounds import DECISION
 from bayesbandit.kernels.row_layout import TABULATED
-from bayesbandit.policies import Policy, is_constant, numbers, rule
+from bayesbandit.policies import Policy, is_constant, rule, rule_parameters
 from bayesbandit.runtime.compiling import without
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def kind_played(bandit: Bandit) -> int | None:
 
 
 def set_policy(bandit: Bandit, policy: Policy) -> None:
-    """Choose by this policy from now on; store its numbers if they never change."""
+    """Choose by this policy from now on; store its parameters if they never change."""
     kind = rule(policy)
-    param = numbers(policy, kind, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
+    K = len(bandit.arms)
+    param = rule_parameters(policy, kind, bandit.t + 1, K) if is_constant(policy) else None
     vars(bandit).update(policy=policy, rule=kind, param=param)

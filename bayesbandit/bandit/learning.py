@@ -120,7 +120,7 @@ def _update(
     )
     context_warnings.look(bandit, x)
     k = _numbers_of(bandit, arm)
-    now = bandit.numbers(1)
+    now = bandit.rule_parameters(1)
     draft = transactions.fork(bandit)
     batch = None
     rows_kept = slice(None)

@@ -102,7 +102,7 @@ def loop(bandit: Bandit, x: Array, reward: Array, every: int) -> Played:
         clip = estimator.clip
         rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     run = without(rounds_in_loop, *absent)
-    params = bandit.numbers(T)
+    params = bandit.rule_parameters(T)
     tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
     chosen = np.empty(T, dtype=np.int64)
     propensity = np.full(T, np.nan)

@@ -16,7 +16,7 @@ from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import TABULATED, row_type
-from bayesbandit.policies import Policy, numbers, rule
+from bayesbandit.policies import Policy, rule, rule_parameters
 from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.weighting.reweighting import Inverse
 
@@ -61,7 +61,7 @@ class Pooled(Inverse):
             regressions = regressions_of(belief)
             width = interpreted(core_width)(layout.n_columns)
             self.settings = regressions.settings
-            param, floor = numbers(policy, kind, t, 1)
+            param, floor = rule_parameters(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # it was checked for one arm
             arms = regressions.arms[:, :width].copy()
             past = (*past, Snapshot(layout.arms, arms, (kind, param, floor), 0))

@@ -182,7 +182,7 @@ def test_a_new_arm_has_its_share_and_the_past_stays(name):
     if not bandit.of_arms:
         assert found[3] == pytest.approx(0.25)
         alone = bandit.choose(x, arms=["a", "b", "c"]).probabilities[0, :3]
-        floor = bandit.numbers(1)[0, 1]
+        floor = bandit.rule_parameters(1)[0, 1]
         share = 0.75 * (alone - floor) / (1 - 3 * floor)
         np.testing.assert_allclose(found[:3], floor + (1 - 4 * floor) * share, atol=2e-3)
     bandit.remove_arm("b")
@@ -347,7 +347,7 @@ def test_asking_changes_nothing(name):
         np.testing.assert_allclose(decision.probabilities, p, atol=5e-3)
     if asked.belief.clock is None and not asked.of_arms:
         right = asked.policy.probabilities(prediction, np.full(5, asked.t + 1))
-        floor = asked.numbers(1)[0, 1]
+        floor = asked.rule_parameters(1)[0, 1]
         np.testing.assert_allclose(p, floor + (1 - 3 * floor) * right, atol=2e-3)
     np.testing.assert_array_equal(asked.probabilities(x), p)
     assert prediction.best().shape == prediction.draw(3, rng)[0].shape == p.shape
