@@ -181,6 +181,8 @@ def test_a_database_is_a_log(tmp_path):
     table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
     for policy in expected.index:
         assert table.loc[policy, "estimate"] == pytest.approx(expected.loc[policy, "estimate"])
+    refused = run("evaluate", url, "--sep", ";", *columns("reward=y"), "--out", tmp_path)
+    assert "a database has its own columns; got --column and --sep" in refused.said
 
 
 def test_a_log_in_which_no_other_policy_can_be_judged_has_a_page(tmp_path):

@@ -73,6 +73,9 @@ def evaluate(
         check_folder(folder)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         of_file = partial(rounds_of, log, form, options.columns_of(column))
+        unused = [f"--{name}" for name, value in {"column": column, **form}.items() if value]
+        if "://" in log and unused:
+            raise ValueError(f"a database has its own columns; got {' and '.join(unused)}")
         read = rounds_of_database(log) if "://" in log else of_file
         data, policies, notes = judged(read, bandit or [])
         settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
