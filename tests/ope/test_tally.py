@@ -145,12 +145,6 @@ def test_few_clicks_are_covered(expected):
     assert np.mean(hits) > 0.93 - 0.07
 
 
-def test_stablevar_is_the_default_in_all_places():
-    log = uniform(1, [0.0, 1.0])
-    assert estimate(log, 0).weights == "stablevar"
-    assert evaluate(log, [0]).estimates[0].weights == "stablevar"
-
-
 STRANGE = {
     "two rounds": lambda a, y: (a[:2], y[:2], np.full((2, 2), 0.5)),
     "one arm": lambda a, y: (0 * a, y, np.ones((200, 1))),
@@ -176,9 +170,3 @@ def test_a_strange_log_has_an_interval_or_says_why_not(name):
             assert np.isfinite(found.ess)
             assert np.isnan([found.low, found.high]).all() == bool(found.refused)
             assert found.refused or found.low <= found.value <= found.high
-
-
-def test_one_click_is_one_reward_that_carries_an_interval():
-    reward = np.arange(40) == 30
-    log = Log(None, np.arange(40) % 2, reward, np.full((40, 2), 0.5))
-    assert estimate(log, 0, force=True).carrying == pytest.approx(1.0, abs=0.05)

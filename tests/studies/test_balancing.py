@@ -8,19 +8,6 @@ from bayesbandit.environments import SyntheticExample
 from bayesbandit_studies import balancing
 
 
-def test_settings_are_those_stated():
-    described = balancing.STUDY.experiment().describe()["bandits"]
-    assert list(described) == list(balancing.players())
-    for name, text in described.items():
-        assert "Ridge(ridge=1.0, variance='rss/n'" in text
-        assert "alpha=1.0" in text
-        assert ("min_probability=0.05" in text) == name.endswith("floor")
-        scaled = name.removesuffix(", floor") in ("decision", "pooled", "estimated")
-        assert ("normalize=True" in text) == scaled
-    for propensity in ("decision", "pooled", "estimated"):
-        assert f"clip=0.1, propensity='{propensity}'" in described[propensity]
-
-
 @pytest.mark.parametrize("specification", ["well", "mis"])
 def test_worlds_differ_by_the_logged_rounds_alone(specification):
     warm, cold = (

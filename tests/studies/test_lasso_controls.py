@@ -20,11 +20,3 @@ def test_rewards_are_learned_in_steps():
             mean = steps.bandit.belief.predict(x[None]).mean
             np.testing.assert_allclose(mean, whole.belief.predict(x[None]).mean, rtol=1e-12)
     assert learned == [0] * 2 + [3] * 20 + [23] * 20 + [43] * 3
-
-
-def test_settings_are_those_stated():
-    described = study.STUDY.experiment().describe()["bandits"]
-    assert "refit_every=20" in described[study.LASSO]
-    assert "refit_every=0.1" in described[study.GROWTH]
-    assert described[study.STEPS].startswith("InSteps(")
-    assert {name for pair in study.PAIRS for name in pair} == set(described)

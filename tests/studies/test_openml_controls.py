@@ -8,22 +8,10 @@ import bayesbandit as bb
 from bayesbandit_studies import openml_controls as study
 
 
-def test_the_null_has_as_many_cells_as_blts_and_all_have_settings_that_are_stated():
+def test_the_null_has_as_many_cells_as_blts():
     for reading in study.READINGS:
-        sizes = {name: len(cells) for name, cells in study.settings(reading).items()}
-        assert sizes["BLTS"] == sizes[study.NULL] == 12
-        assert sizes["LinTS"] == sizes["LinUCB"] == 3
-    described = study.STUDY.small().experiment().describe()["bandits"]
-    assert len(described) == 3 * 31 + 1
-    text = described["BLTS, α = 0.5, γ = 0.01, RSS/n, floor 1e-2"]
-    assert "variance='rss/n'" in text
-    assert "min_variance=0.01" in text
-    assert "alpha=0.5" in text
-    assert "clip=0.01, propensity='decision'" in text
-    assert "min_variance=1e-06" in described["LinUCB, α = 1, RSS/n, floor 1e-6"]
-    at_one = study.members("RSS", study.SAME)
-    assert at_one["BLTS"] == ["BLTS, α = 1, γ = 0.1, RSS"]
-    assert at_one["LinTS"] == ["LinTS, α = 1, RSS"]
+        cells = study.settings(reading)
+        assert len(cells["BLTS"]) == len(cells[study.NULL])
 
 
 def test_every_cell_has_its_own_random_numbers():

@@ -10,7 +10,7 @@ from tests.commands import run
 STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balancing")
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [*STUDIES, "lasso_controls"])
 def test_pairs_are_of_players(name):
     study = importlib.import_module(f"bayesbandit_studies.{name}")
     players = set(study.STUDY.players)
