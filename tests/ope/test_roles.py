@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
 from bayesbandit.ope import Log, read_log
 from bayesbandit.tables.roles import DEFAULTS
+from tests.commands import run
 
 ARMS = ["a", "b"]
 ROLES = {"arm": "what", "reward": "got", "propensity": "chance"}
@@ -305,24 +304,19 @@ def test_the_table_of_a_decision_log_is_read_by_its_log():
         Log.of(pd.concat([frame, pd.DataFrame({"arm": ARMS})]))
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    return result, " ".join(result.output.split())
-
-
 def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     frame = table(["weight", "prob_churn", "p_value", "time"])
     path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"
     frame.to_parquet(path)
-    result, said = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "context=time")
+    result = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "context=time")
     assert result.exit_code == 0, result.output
-    assert "contexts: weight, p_value, prob_churn, time." in said
+    assert "contexts: weight, p_value, prob_churn, time." in result.said
     bandit = bb.Bandit.load(out)
     assert sorted(bandit.encoder.columns) == ["p_value", "prob_churn", "time", "weight"]
     told = bb.BLTS(ARMS, encoder=bandit.encoder)
     told.update(Log.of(frame, encoder=bandit.encoder))
     same(told, bandit)
-    without, _ = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "drop=time")
+    without = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "drop=time")
     assert without.exit_code == 0, without.output
     assert sorted(bb.Bandit.load(out).encoder.columns) == ["p_value", "prob_churn", "weight"]
 
@@ -331,10 +325,10 @@ def test_a_history_is_trained_without_its_weights(tmp_path):
     past = player(bb.BLTS)
     past.history.to_frame().to_parquet(tmp_path / "log.parquet")
     bb.BLTS(ARMS, 2, seed=0, min_probability=0.1).save(tmp_path / "new.npz")
-    result, said = run("train", tmp_path / "log.parquet", "--bandit", tmp_path / "new.npz",
+    result = run("train", tmp_path / "log.parquet", "--bandit", tmp_path / "new.npz",
                        "--out", tmp_path / "out.npz")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "left out: weight (the weights of a bandit's history" in said
+    assert "left out: weight (the weights of a bandit's history" in result.said
     same(bb.Bandit.load(tmp_path / "out.npz"), past)
     frame = past.history.to_frame()
     new = bb.BLTS(ARMS, 2, seed=0, min_probability=0.1)
