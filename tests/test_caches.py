@@ -1,4 +1,7 @@
-"""Where compiled code is kept and read. Disks that are read-only: tests/service/test_deploy.py."""
+"""Where compiled code is kept and read, and who is told that it is compiled.
+
+Disks that are read-only: tests/service/test_deploy.py.
+"""
 
 import os
 import subprocess
@@ -7,9 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
+from numba.core import caching
+from numba.core.caching import IndexDataCacheFile
 
 import bayesbandit.kernels  # which extends the places
 from bayesbandit.runtime import caches
+from bayesbandit.runtime.compiling import njit
 
 DOUBLE = """
 from bayesbandit.kernels import njit
@@ -93,12 +99,8 @@ def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
-    from bayesbandit.runtime.compiling import njit
-
     def save(self, key, data):
         raise OSError(30, "Read-only file system", "/opt/kernels")
-
-    from numba.core.caching import IndexDataCacheFile
 
     monkeypatch.setattr(caches, "told", [])
     monkeypatch.setattr(IndexDataCacheFile, "save", save)
@@ -134,10 +136,6 @@ def test_code_goes_among_the_temporary_files_where_no_other_place_can_be_written
 
 
 def test_a_function_whose_code_can_be_kept_nowhere_is_compiled(monkeypatch, caplog):
-    from numba.core import caching
-
-    from bayesbandit.runtime.compiling import njit
-
     monkeypatch.setattr(caches, "told", [])
     monkeypatch.setattr(caching.FunctionCache._impl_class, "_locator_classes", [])
 
@@ -148,3 +146,35 @@ def test_a_function_whose_code_can_be_kept_nowhere_is_compiled(monkeypatch, capl
     assert double(1.5) == 3.0
     [record] = caplog.records
     assert "no folder can be written" in record.message
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_one_line_before_kernels_compile(watched, monkeypatch, capsys):
+    monkeypatch.setattr(caches, "told", [])
+    monkeypatch.setattr(caches, "is_watched", lambda: watched)
+    monkeypatch.setattr(IndexDataCacheFile, "load", lambda self, key: None)
+    monkeypatch.setattr(IndexDataCacheFile, "save", lambda self, key, data: None)
+
+    @njit(cache=True)
+    def kernel(a):
+        return a + 1.5
+
+    assert kernel(1.0) == 2.5
+    assert capsys.readouterr().err == watched * f"{caches.COMPILING_TAKES_SECONDS}\n"
+    assert kernel(1) == 2.5  # another signature
+    assert not capsys.readouterr().err
+
+
+def test_nobody_is_told_whose_kernels_are_there(monkeypatch, capsys):
+    monkeypatch.setattr(caches, "told", [])
+    monkeypatch.setattr(caches, "is_watched", lambda: True)
+    assert caches.announced(lambda *_: "code")("signature", "target") == "code"
+    assert not caches.told
+    assert not capsys.readouterr().err
+
+
+def test_nobody_is_told_who_does_not_look(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    assert not caches.is_watched()  # a test's stderr is no terminal
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not caches.is_watched()

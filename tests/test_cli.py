@@ -15,6 +15,7 @@ from bayesbandit.cli import output, reproduce, tuning
 from bayesbandit.cli.bandits import DEFAULT_BANDITS, parse_bandit
 from tests.cases import slow_but
 from tests.commands import columns, run
+from tests.tables.mixed import marketing
 
 
 @pytest.fixture(autouse=True)
@@ -198,23 +199,12 @@ def test_names_are_not_read_as_markup(name, tmp_path):
     assert repr(f"{name} gone").replace(" ", "") in "".join(missing.output.split())
 
 
-def customers(n=120):
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "customer_id": rng.permutation(n) + 1,
-            "since": pd.date_range("2024-01-01", periods=n).astype(str),
-            "spend": rng.gamma(2.0, 10.0, n),
-            "country": rng.choice(["DE", "FR", "IT"], n),
-            "label": rng.choice(["u", "v"], n),
-        }
-    )
-
-
 @pytest.mark.slow
 def test_columns_and_what_became_of_them(tmp_path):
     """Identifiers and dates are left out with a warning, unless told otherwise; `table.md`."""
-    customers().to_csv(tmp_path / "mine.csv", index=False)
+    labels = np.random.default_rng(0).choice(["u", "v"], 200)
+    table = marketing()[["customer_id", "signup", "spend", "country"]].assign(label=labels)
+    table.to_csv(tmp_path / "mine.csv", index=False)
     told = ["compare", "--csv", tmp_path / "mine.csv", "--target", "label", "--bandit", "LinGreedy",
             "--replications", 1, "--out", tmp_path]  # fmt: skip
     result = run(*told)
@@ -222,19 +212,19 @@ def test_columns_and_what_became_of_them(tmp_path):
     assert "UserWarning" not in result.stderr
     warned = " ".join(result.stderr.split())
     assert "mine: left out 'customer_id' (an identifier" in warned
-    assert "'since' (dates)" in warned
+    assert "'signup' (dates)" in warned
     assert "country=DE, country=FR, country=IT" in result.said
     text = " ".join((tmp_path / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | an identifier" in text
     assert "| country | levels | country=DE, country=FR, country=IT |" in text
     result = run(
-        *told[:-1], tmp_path / "other", "--column", "drop=customer_id", "--column", "context=since"
+        *told[:-1], tmp_path / "other", "--column", "drop=customer_id", "--column", "context=signup"
     )
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr
     text = " ".join((tmp_path / "other" / "compare" / "table.md").read_text().split())
     assert "| customer_id | left out | dropped |" in text
-    assert "| since | date | since |" in text
+    assert "| signup | date | signup |" in text
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.kernels import linear, play, propensities, rounds
 from bayesbandit.kernels.row_layout import BETA, TABULATED, THOMPSON, UCB, row_type, row_width
-from bayesbandit.runtime.compiling import Kernel, njit, switches, without
+from bayesbandit.runtime.compiling import Kernel, interpreted, njit, switches, without
 
 DOUBLED = True
 
@@ -40,6 +40,12 @@ def share(x, n):
 @njit(cache=False)
 def half(x, n):
     return 0.5 * share(x, n)
+
+
+def test_what_python_does_in_the_place_of_a_kernel_compiles_nothing():
+    before = len(outer.overloads), len(inner.overloads)
+    assert interpreted(outer)(5.0) == 11.0
+    assert (len(outer.overloads), len(inner.overloads)) == before
 
 
 def test_what_is_ruled_out_is_not_compiled():
@@ -83,27 +89,6 @@ def test_a_rule_rules_out_the_others(kind):
     assert set(propensities.RULES) <= switches(propensities.put_chances)
     assert len(propensities.ruled_out(kind)) == 2
     assert len(propensities.ruled_out(TABULATED)) == 3
-
-
-def test_rows_of_several_rules(rng):
-    """Each by the kernel of its own."""
-    K, D = 3, 1
-    rows = np.empty((8, D + 3 * K + 7))
-    rows[:, :D], rows[:, D : D + K] = 1.0, rng.normal(size=(8, K))
-    rows[:, D + K : D + 2 * K], rows[:, D + 2 * K : D + 3 * K] = 0.5, np.inf
-    tail = rows[:, D + 3 * K :]
-    tail[:] = 0.0
-    tail[:, 0], tail[:, 1], tail[:, 2] = 1.0, [THOMPSON, UCB] * 4, 0.7
-    every, own = np.empty((8, K)), np.empty(8)
-    propensities.all_chances(rows, D, K, every)
-    propensities.chances(rows, -1, D, K, own)
-    alone = np.empty((8, K))
-    for row, out in zip(rows, alone, strict=True):
-        for k in range(K):
-            propensities.chances(row[None], k, D, K, out[k : k + 1])
-    np.testing.assert_array_equal(every, alone)
-    np.testing.assert_array_equal(own, every[:, 1])
-    np.testing.assert_allclose(every.sum(axis=1), 1.0, atol=1e-9)
 
 
 def test_a_kernel_says_that_a_row_has_another_rule():

@@ -13,6 +13,7 @@ from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.propensities import all_chances, chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from tests.kernels.test_conjugate import FAMILIES, below, probabilities
+from tests.kernels.test_rounds import chances as one_by_one
 from tests.kernels.test_rounds import choose_many, decisions, fits, record_of, row_of, stream_of
 
 
@@ -94,19 +95,12 @@ ARMS = [
 ]
 
 
-def every(row, K):
-    out = np.empty(K)
-    for k in range(K):
-        chances(row[None], k, 1, K, out[k : k + 1])
-    return out
-
-
 @FAMILIES
 @pytest.mark.parametrize(("a", "b"), ARMS)
 def test_choices_are_as_frequent_as_their_probabilities(a, b, family, rng):
     K, row = len(a), row_of(np.full(len(a), 0.5), b, a, family)
     p = probabilities(a, b, family)
-    np.testing.assert_array_equal(every(row, K), p)
+    np.testing.assert_array_equal(one_by_one(row, K), p)
     fits(decisions(row, K, family, 1.0, 20_000, rng), p)
 
 
@@ -127,7 +121,7 @@ def test_rows_at_once_are_rows_one_by_one(family):
     log["rule"][8] = THOMPSON
     rows, order = rows[[0, 0, 1, 2, 2, 1, 3, 4, 5, 5, 0, 6, 7, 8, 8, 0]], np.arange(16) % 3
     record_of(rows, 3)["arm"] = order
-    expected = np.array([every(row, 3) for row in rows])
+    expected = np.array([one_by_one(row, 3) for row in rows])
     found, own, first_arm = np.empty((16, 3)), np.empty(16), np.empty(16)
     all_chances(rows, 1, 3, found)
     chances(rows, -1, 1, 3, own)

@@ -10,10 +10,11 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.kernels import linear, root
+from bayesbandit.kernels import root
 from bayesbandit.kernels.arm import arm_of, arm_width, stride
 from bayesbandit.kernels.moments import moments
 from bayesbandit.runtime.compiling import interpreted
+from tests.kernels.test_linear import arm_of as learned
 from tests.oracle import exact_ridge
 
 seeds = st.integers(0, 2**32 - 1)
@@ -21,15 +22,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 def settings_of(D, **model):
     return Ridge(**{"variance": 1.0, "intercept": False} | model).settings(D, False)
-
-
-def learned(settings, z, r, w):
-    """The numbers of an arm that learned these rows one by one."""
-    numbers, work = np.empty(arm_width(settings)), np.empty(linear.scratch(settings))
-    linear.initialise(numbers, settings)
-    for row in zip(z, r, w, strict=True):
-        linear.update(numbers, *row, settings, work)
-    return numbers
 
 
 def is_exact(numbers, z, r, w, lam, at, tolerance):

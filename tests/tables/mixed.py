@@ -4,6 +4,12 @@ import numpy as np
 import pandas as pd
 
 
+def same_bits(one, other):
+    assert one.dtype == other.dtype == np.float64
+    assert one.shape == other.shape
+    assert one.tobytes() == np.ascontiguousarray(other).tobytes()
+
+
 def mixed(seed=0, n=60):
     """A table with every kind of column that makes features, with gaps and rare levels."""
     rng = np.random.default_rng(seed)

@@ -18,16 +18,10 @@ import bayesbandit as bb
 from bayesbandit.tables.encoder import fitted
 from bayesbandit.tables.stored import digest
 from tests.cases import few, in_gate
-from tests.tables.mixed import marketing, mixed
+from tests.tables.mixed import marketing, mixed, same_bits
 
 NAN = float("nan")
 SEEDS = range(6)
-
-
-def same_bits(one, other):
-    assert one.dtype == other.dtype == np.float64
-    assert one.shape == other.shape
-    assert one.tobytes() == np.ascontiguousarray(other).tobytes()
 
 
 def by_scikit_learn(frame):
@@ -542,6 +536,9 @@ HOSTILE = {  # columns, and the kind that they become, or what an error says
     "missing": (pd.Series([None] * N, dtype=object), "left out"),
     "missing of Arrow": (arrow([None] * N, pa.null()), "left out"),
     "missing categories": (pd.Series(pd.Categorical([None] * N)), "left out"),
+    "one number, and gaps": (pd.Series(np.where(Z > 1, NAN, 2.0)), "left out"),
+    "one text": (pd.Series(["same"] * N), "left out"),
+    "True alone": (pd.Series([True] * N), "left out"),
     "infinite": (pd.Series(np.where(Z > 2, np.inf, Z)), "column 'a'; got inf"),
     "mixed": (objects(1, "x", 2.5, True), "levels"),
     "True beside 1": (objects(True, 1, "1"), "levels"),
