@@ -181,10 +181,6 @@ def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
     assert described[0] == described[1] != described[2]
 
 
-def objects(reward):
-    return reward.astype(object)
-
-
 class Rows:
     """An environment of the user's own data; its `repr` has its address."""
 
@@ -202,7 +198,7 @@ class Rows:
         return bb.environments.Sample(np.zeros((len(reward), 1)), reward, reward)
 
 
-@pytest.mark.parametrize("made", [np.array, pd.DataFrame, objects])
+@pytest.mark.parametrize("made", [np.array, pd.DataFrame, lambda reward: reward.astype(object)])
 def test_an_environment_counts_with_all_its_data(made):
     zeros = np.zeros((1000, 2))
     corrected = zeros.copy()

@@ -5,19 +5,13 @@ import pytest
 
 import bayesbandit as bb
 
-
-class World:
-    name, arms, n_features, fingerprint = "world", (0, 1), 1, "world"
-
-    def sample(self, horizon, rng):
-        mean = np.tile([1.0, 0.0], (horizon, 1))
-        return bb.environments.Sample(np.zeros((horizon, 1)), mean, mean)
+IRIS = bb.environments.bundled("iris")
 
 
 def test_what_was_done_before_counts(tmp_path, capsys):
     for names in (["a"], ["a", "b"], ["a", "b"]):
         players = dict.fromkeys(names, bb.LinTS)
-        bb.Experiment([World()], players, 20, 2).run(out=tmp_path)
+        bb.Experiment([IRIS], players, 20, 2).run(out=tmp_path)
         runs = 2 * len(names)
         assert f"{runs}/{runs}" in capsys.readouterr().err
 
@@ -29,11 +23,11 @@ def test_a_run_that_fails_shows_how_far_it_came(capsys):
         return bb.LinTS(arms, n_features)
 
     with pytest.raises(RuntimeError, match="no"):
-        bb.Experiment([World()], {"fails": fails}, 20, 2).run()
+        bb.Experiment([IRIS], {"fails": fails}, 20, 2).run()
     assert "0/2" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_two_jobs_move_it(capsys):
-    bb.Experiment([World()], [bb.LinTS], 2000, 4).run(jobs=2)
+    bb.Experiment([IRIS], [bb.LinTS], 150, 4).run(jobs=2)
     assert "4/4" in capsys.readouterr().err

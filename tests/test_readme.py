@@ -55,8 +55,3 @@ def test_the_bandits_that_are_advised_decide(line):
     bandit = eval(line, {"bb": bb, "arms": ["a", "b"], "d": 3})
     x = np.zeros((2, 3)) if bandit.of_arms else np.zeros(3)
     assert bandit.choose(x).arm in bandit.arms
-
-
-def test_links_lead_somewhere():
-    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", README.read_text()):
-        assert (README.parent / link).exists(), link

@@ -12,6 +12,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 ROOMS = ("engines", "environments", "evaluation", "extend", "ope", "plots", "systems")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 PAGES = [page for page in DOCS.rglob("*.md") if "api" not in page.parts]
+PAGES.append(DOCS.parent / "README.md")
 
 
 def listed():

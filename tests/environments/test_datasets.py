@@ -82,9 +82,7 @@ def test_a_class_is_missing_where_its_cell_is_empty(name, tmp_path):
 
 
 def test_missing_target():
-    with pytest.raises(
-        ValueError, match="no single column 'species'; the columns are 'size', 'shape', 'ki"
-    ):
+    with pytest.raises(ValueError, match="no single column 'species'; the columns are 'size', 'sh"):
         from_frame(TABLE, "species")
     with pytest.raises(ValueError, match="no single column 'y'"):
         from_frame(TABLE.set_axis(["a", "y", "y"], axis=1), "y")
@@ -96,9 +94,7 @@ def test_more_features_are_allowed_in_words_that_the_error_says(tmp_path, rng):
     path = tmp_path / "wide.csv"
     wide = pd.DataFrame(rng.normal(size=(20, 101))).add_prefix("v").assign(kind=["a", "b"] * 10)
     wide.to_csv(path, index=False)
-    with pytest.raises(
-        ValueError, match=r"by max_features= of Encoder.fit or environments.from_csv"
-    ):
+    with pytest.raises(ValueError, match=r"by max_features= of Encoder.fit or environments.fr"):
         from_csv(path, "kind")
     assert from_csv(path, "kind", max_features=101).n_features == 101
     assert from_frame(wide, "kind", max_features=101).n_features == 101

@@ -50,14 +50,6 @@ def test_slopes_and_curvatures_are_the_derivatives(kind, number, eta):
         assert curvature == pytest.approx(-(up - 2 * mid + low) / h**2, rel=1e-3, abs=least)
 
 
-def test_the_normal_tail_is_met_from_both_sides():
-    """The hazard less t, by erfc and by the continued fraction, where one takes over."""
-    for t in (19.99, 20.0, 20.01, 35.0, 1e3, 1e8):
-        exact = math.exp(-0.5 * t * t - log_ndtr(-t)) / math.sqrt(2 * math.pi) - t
-        assert families.beyond(t) == pytest.approx(exact if t < 30 else 1 / t, rel=3e-3)
-    assert families.beyond(19.999999) == pytest.approx(families.beyond(20.000001), rel=1e-6)
-
-
 @every
 @pytest.mark.parametrize("sd", [0.0, 0.3, 1.9, 2.1, 15.0, 300.0])
 def test_moments_of_mean_rewards_are_the_integrals(kind, number, sd):

@@ -136,15 +136,6 @@ def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
     fits(decisions(row, 5, kind, 0.4, 4000, rng, floor), expected)
 
 
-def test_a_decision_says_by_which_rule(rng):
-    row = row_of([5.0, 0.0], [0.0, 0.0])
-    params = np.array([[1.5, 0.01]])
-    assert rounds.choose_many(row[None], 0, 1, 2, UCB, params, stream_of(rng, 100)) == 1
-    log = record_of(row, 2)
-    assert log[["rule", "number", "min_probability"]].tolist() == (UCB, 1.5, 0.01)
-    assert np.isnan(log[["propensity", "reward", "weight"]].tolist()).all()
-
-
 @pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
 def test_a_context_that_is_no_number_changes_nothing(x, rng):
     belief = bb.Ridge(variance=1.0).belief(2, 2)

@@ -339,30 +339,6 @@ def test_arms_that_look_missing_are_names(names, tmp_path):
     assert set(read_log(path).arms) == set(names)
     path.write_text(log_text(names).replace("arm,", "offer,", 1))
     assert set(read_log(path, arm="offer").arms) == set(names)
-    table = pd.DataFrame({"x": RNG.normal(size=N), "offer": [names[k % 2] for k in range(N)]})
-    table.to_csv(path, index=False)
-    assert set(from_csv(path, "offer").arms) == set(names)
-
-
-@pytest.mark.parametrize(
-    ("times", "dates"),
-    [
-        (["2026-01-02T10:00:00Z", "2026-01-02T10:00:00.5Z"], None),
-        (["2026-01-02 11:00:00+01:00", "2026-01-02T10:00:00.500+0000"], None),
-        (["2026-01-02 10:00:00", "2026-01-02T10:00:00.500Z"], None),
-        (["02/01/2026 10:00:00", "02/01/2026 10:00:00.5"], "%d/%m/%Y %H:%M:%S.%f"),
-    ],
-)
-def test_times_of_every_writing_are_the_same(times, dates, tmp_path):
-    path = tmp_path / "log.csv"
-    text = log_text(time="T").split("\n")
-    if dates is not None:
-        times = [times[0] + ".0", times[1]]
-    half = [line.replace(",T", f",{times[k > N // 2]}") for k, line in enumerate(text)]
-    path.write_text("\n".join(half))
-    log = read_log(path, dates=dates)
-    assert log.time[0] == pd.Timestamp("2026-01-02 10:00", tz="UTC").timestamp()
-    assert log.time[-1] - log.time[0] == 0.5
 
 
 @pytest.mark.parametrize("time", ["02/01/2026", "1.2.2026 10:00", "now", "2026/01/02"])

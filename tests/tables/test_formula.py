@@ -122,14 +122,9 @@ def test_missing_values_are_named():
     with pytest.raises(ValueError, match="column 'age' of the formula has no value in row 3"):
         bb.Encoder.formula("~ age", gap)
     encoder = bb.Encoder.formula("~ age + country", FRAME)
-    for row, name in (
-        ({"age": None, "country": "DE"}, "age"),
-        ({"age": 1, "country": None}, "country"),
-    ):
-        with pytest.raises(
-            ValueError, match=f"column '{name}' of the formula has no value in row 0"
-        ):
-            encoder.transform(row)
+    for name in ("age", "country"):
+        with pytest.raises(ValueError, match=f"'{name}' of the formula has no value in row 0"):
+            encoder.transform({"age": 1, "country": "DE", name: None})
 
 
 @pytest.mark.parametrize(
