@@ -5,18 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import bayesbandit as bb
 from tests.commands import columns, run
+from tests.test_cli import files_for_pictures  # noqa: F401, used by itself
 
 ARMS = ["mail", "call"]
-
-
-@pytest.fixture(autouse=True)
-def small_pictures(monkeypatch):
-    save, small = Figure.savefig, Figure(figsize=(1, 1))
-    monkeypatch.setattr(Figure, "savefig", lambda _, file, **how: save(small, file, **how))
 
 
 @pytest.fixture(scope="module")

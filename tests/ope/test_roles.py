@@ -172,16 +172,11 @@ def test_what_is_no_number_is_no_reward(column, values, tmp_path):
         Log(None, frame["arm"], values, propensity=np.full(60, 0.5))
 
 
+HALF_MISSING = "30 of the 60 labels are missing"
 NAMES_OF_ARMS = {
-    "missing": (pd.Series(["a", None] * 30), "30 of the 60 labels are missing"),
-    "logical and missing": (
-        pd.array([True, None] * 30, dtype="boolean"),
-        "30 of the 60 labels are m",
-    ),
-    "whole and missing": (
-        pd.array([1, None] * 30, dtype="Int64"),
-        "30 of the 60 labels are missing",
-    ),
+    "missing": (pd.Series(["a", None] * 30), HALF_MISSING),
+    "logical and missing": (pd.array([True, None] * 30, dtype="boolean"), HALF_MISSING),
+    "whole and missing": (pd.array([1, None] * 30, dtype="Int64"), HALF_MISSING),
     "logical": (pd.array([True, False] * 30, dtype="bool[pyarrow]"), ("False", "True")),
     "whole": (pd.array([7, 9] * 30, dtype="Int64"), (7, 9)),
     "whole floats": (np.array([7.0, 9.0] * 30), (7, 9)),

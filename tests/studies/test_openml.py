@@ -41,14 +41,16 @@ def test_long_sets_are_cut(work, rounds, monkeypatch):
     np.testing.assert_array_equal(iris.sample(None, np.random.default_rng(3)).x, whole)
 
 
-def results(regrets):
-    """One checkpoint of 10 rounds a run; regrets {environment: {setting: regret}}, 2 replications,
-    all other settings 9."""
+def results(regrets, players, step=0.0):
+    """One checkpoint of 10 rounds for each of two replications, the second with `step` more regret.
+
+    regrets: {environment: {player: regret}}; all other players' is 9.
+    """
     rows = [
         {"environment": environment, "bandit": name, "replication": r, "t": 10,
-         "regret": (lost := float(told.get(name, 9))), "reward": 10 - lost, "propensity": 1.0,
-         "value": np.nan, "agreement": np.nan, "optimal": False}
-        for environment, told in regrets.items() for name in sorted(labels()) for r in range(2)
+         "regret": (lost := float(told.get(name, 9)) + step * r), "reward": 10 - lost,
+         "propensity": 1.0, "value": np.nan, "agreement": np.nan, "optimal": False}
+        for environment, told in regrets.items() for name in players for r in range(2)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -57,7 +59,7 @@ def results(regrets):
 def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets():
     first, second = "LinTS, α = 0.25, rss/n", "LinTS, α = 1, rss/n"
     told = {"a": {first: 1, second: 2}, "b": {first: 4, second: 3}, "b (2)": {first: 8, second: 7}}
-    runs = results(told)
+    runs = results(told, sorted(labels()))
 
     def regret(protocol):
         found = openml.chosen(runs, openml.members("rss/n"), protocol)

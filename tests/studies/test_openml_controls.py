@@ -1,11 +1,11 @@
 """The study of matched controls: its grids, their random numbers, and its arithmetic."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import bayesbandit as bb
 from bayesbandit_studies import openml_controls as study
+from tests.studies.test_openml import results
 
 
 def test_the_null_has_as_many_cells_as_blts():
@@ -24,22 +24,12 @@ def test_every_cell_has_its_own_random_numbers():
     np.testing.assert_array_equal(first, again.play(x, reward)[0])
 
 
-def made(regrets):
-    """Two shuffles of ten rounds; regrets {set: {player: regret}}, of all others 9."""
-    rows = [
-        {"environment": name, "bandit": player, "replication": r, "t": 10,
-         "regret": (lost := float(told.get(player, 9)) + 0.1 * r), "reward": 10 - lost,
-         "propensity": 1.0, "value": np.nan, "agreement": np.nan, "optimal": False}
-        for name, told in regrets.items() for player in study.players() for r in range(2)
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 @pytest.mark.slow
 def test_counts_and_gains_by_hand():
     reading = "RSS/n, floor 1e-2"
     low, same = f"BLTS, α = 0.5, γ = 0.1, {reading}", f"LinTS, α = 1, {reading}"
-    runs = made({"a": {low: 3, same: 5}, "b": {low: 7, same: 5}, "c": {low: 1}})
+    told = {"a": {low: 3, same: 5}, "b": {low: 7, same: 5}, "c": {low: 1}}
+    runs = results(told, study.players(), step=0.1)
     table = study.table(runs)
     row = table[(table["reading"] == reading) & (table["row"] == "BLTS")]
     best = row[(row["protocol"] == study.BEST) & (row["column"] == "LinTS")].iloc[0]

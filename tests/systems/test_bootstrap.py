@@ -126,3 +126,15 @@ def test_replicates_wait_for_growth():
     belief.update(x[4:18], arm[4:18], reward[4:18])
     assert all((a.coef != b.coef).any() for a, b in zip(belief.fits, before, strict=True))
     assert belief.fitted.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("refit_every", [7, 0.1])
+def test_rounds_one_by_one_or_together(refit_every):
+    """The last replicates are the same, bit for bit, as of all that are fitted on a schedule."""
+    together, x, arm, reward = learned(61, penalty="ridge", refit_every=refit_every)
+    weight, apart = together.rounds.of()["weight"], together.spec.belief(2, 3, seed=together.seed)
+    for i in range(61):
+        apart.update(x[[i]], arm[[i]], reward[[i]], weight[[i]])
+    for mine, other in zip(together.fits, apart.fits, strict=True):
+        assert (mine.n, mine.lam) == (other.n, other.lam)
+        np.testing.assert_array_equal(mine.coef, other.coef)

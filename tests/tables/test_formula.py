@@ -151,6 +151,7 @@ def test_missing_values_are_named():
         ("~ I(2 ** 9999999)", "names no column"),
         ("~ I(age ** 1000)", "must be finite"),
         ("~ I(age * (0 - 1) ** 0.5)", "must be finite"),
+        ("~ bs(age, df=True)", "df: the settings of bs are"),
         ("~ bs(age, df=10**9)", "df: the settings of bs are"),
         ("~ bs(age, df=1000000)", "df up to 100"),
         ("~ bs(age, df=income)", "df: the settings of bs are"),
