@@ -94,10 +94,16 @@ def test_what_is_refused_is_no_default():
         bb.Client(url, KEY, timeout=5, default="mail").decide([1.0])
 
 
-@pytest.mark.parametrize("url", ["offers", "ftp://a", 7, "https://"])
-def test_an_address_that_is_none(url):
-    with pytest.raises(ValueError, match="url must be as"):
-        bb.Client(url, KEY)
+@pytest.mark.parametrize(
+    ("url", "key", "said"),
+    [
+        *((url, KEY, "url must be as") for url in ("offers", "ftp://a", 7, "https://")),
+        *(("https://a", key, "key must be printable ASCII") for key in ("ключ", "a\nb", None)),
+    ],
+)
+def test_an_address_or_a_key_that_is_none(url, key, said):
+    with pytest.raises(ValueError, match=said):
+        bb.Client(url, key)
 
 
 @pytest.mark.slow
@@ -178,9 +184,3 @@ def test_numpy_pandas_and_times_are_sent():
     assert first["context"] == {"age": 3, "on": "2026-01-02"}
     assert second["context"] == [0.5, 1.0]
     assert third == {"id": "a", "value": 1.0, "time": "2026-01-02 00:00:00+00:00"}
-
-
-@pytest.mark.parametrize("key", ["ключ", "a\nb", None])
-def test_a_key_that_no_header_can_have(key):
-    with pytest.raises(ValueError, match="key must be printable ASCII"):
-        bb.Client("https://a", key)

@@ -13,7 +13,7 @@ import pytest
 
 import bayesbandit as bb
 from tests.service.servers import client_of, serving
-from tests.service.test_service import full
+from tests.service.test_server import begun
 from tests.store.databases import KINDS, fresh, frozen
 
 DEADLINE = 0.2  # seconds
@@ -35,15 +35,14 @@ def hung(url):
     return locked(url) if url.startswith("sqlite") else frozen()
 
 
-def begun(folder, url):
-    """The words of a server on a new log."""
-    bb.LinTS(["mail", "call"], 2, seed=0).save(folder / "bandit.npz")
-    return "--bandit", folder / "bandit.npz", "--wait", "1d", "--default-reward", "0"
-
-
 def decides(url):
     """A service of a new log."""
     return bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(url))
+
+
+@pytest.fixture
+def service(tmp_path):
+    return decides(f"sqlite:///{tmp_path}/log.db")
 
 
 def timed(call):
@@ -54,8 +53,8 @@ def timed(call):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
-    url = fresh(kind, tmp_path)
-    with serving(url, *begun(tmp_path, url)) as client:
+    url, (_, words) = fresh(kind, tmp_path), begun(tmp_path)
+    with serving(url, *words, "--wait", "1d", "--default-reward", "0") as client:
         ask = {"context": [0.5, -1.0]}
         first = insist(client, ask | {"id": "order-0"})
         _await_ready(client)
@@ -180,9 +179,8 @@ def copied(source, target):
 
 
 @pytest.mark.parametrize("later", [0, 3])  # versions that others have made of the backup
-def test_a_service_goes_back_with_its_log(tmp_path, caplog, later):
+def test_a_service_goes_back_with_its_log(service, tmp_path, caplog, later):
     """A backup is restored while it runs. What it knows is not in the log any more."""
-    service = decides(f"sqlite:///{tmp_path}/log.db")
 
     def learn_one(service, reward):
         service.reward(service.decide([0.5, 1.0]).id, reward)
@@ -206,8 +204,7 @@ def test_a_service_goes_back_with_its_log(tmp_path, caplog, later):
     assert not caplog.text
 
 
-def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
-    service = decides(f"sqlite:///{tmp_path}/log.db")
+def test_a_service_whose_log_is_empty_decides_nothing(service, tmp_path):
     service.decide([0.5, 1.0])
     bb.DecisionLog(f"sqlite:///{tmp_path}/empty.db").close()
     copied(tmp_path / "empty.db", tmp_path / "log.db")
@@ -218,10 +215,16 @@ def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
     assert service.log.counts()["decisions"] == 0
 
 
-def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
+def full(service, pages=1):
+    """Leave no room on the disk of this service's one connection."""
+    engine = service.log.ledger.database.engine
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_full_disk_is_not_ready(service, monkeypatch):
     """Alive, though; and what cannot be stored is not decided. It goes on when there is room."""
     monkeypatch.setattr("bayesbandit.service.server.READY_SECONDS", 0.0)
-    service = decides(f"sqlite:///{tmp_path}/log.db")
     client, ask = client_of(service), {"context": [0.5, -1.0]}
     assert client.get("/readyz", headers={"Authorization": ""}).status_code == 200
     full(service)
@@ -229,6 +232,8 @@ def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
         pass
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
+    with pytest.raises(OSError, match=r"could not be stored, so there is none: .*full"):
+        service.decide(np.zeros((500, 2)))
     for method in ("GET", "HEAD"):
         assert client.request(method, "/readyz").status_code == 503
         assert client.request(method, "/healthz").status_code == 200
@@ -240,8 +245,7 @@ def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
     assert service.log.verify().empty
 
 
-def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch):
-    service = decides(f"sqlite:///{tmp_path}/log.db")
+def test_a_probe_leaves_nothing_and_is_made_once_a_second(service, monkeypatch):
     probe, probes = service.log.ledger.probe, []
     monkeypatch.setattr(service.log.ledger, "probe", lambda: probes.append(probe()))
     client = client_of(service)
@@ -252,9 +256,8 @@ def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch)
     assert service.log.verify().empty
 
 
-def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
+def test_a_scrape_reads_numbers(service):
     """It computes nothing: no history is followed, nothing is imported, and it is quick."""
-    service = decides(f"sqlite:///{tmp_path}/log.db")
     rng = np.random.default_rng(0)
     ids = service.decide(rng.normal(size=(5000, 2))).id.tolist()
     service.reward(ids, 1.0 * (np.arange(5000) > 2500))  # rewards have changed

@@ -12,9 +12,12 @@ pytest.importorskip("sqlalchemy")
 from tests.service.killing import FORK, killed
 from tests.store.databases import fresh
 
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="forks and kills"),
+]
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills")
+
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_nothing_is_lost_and_nothing_counts_twice(database, tmp_path):
     found, counts = killed(database, tmp_path, times=12)
@@ -24,8 +27,6 @@ def test_nothing_is_lost_and_nothing_counts_twice(database, tmp_path):
     assert counts["versions"] > 3
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills")
 def test_a_server_that_is_killed_loses_nothing(tmp_path):
     """Who decides, rewards and learns hears of it in sentences, and goes on."""
     found, counts = killed("postgresql", tmp_path, times=3, server=True)
@@ -41,8 +42,6 @@ def begin(url, together, said):
     said.put(service.decide(np.zeros(2)).id)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="forks")
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_processes_that_begin_a_log_at_once(database, tmp_path):
     url, together, said = fresh(database, tmp_path), FORK.Barrier(5), FORK.Queue()

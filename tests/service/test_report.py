@@ -12,6 +12,8 @@ from tests.commands import run
 
 pytest.importorskip("sqlalchemy")
 
+from bayesbandit.cli.report import watch
+
 DAY = 86_400.0
 BAD = '<script>alert("1")</script>'
 ARMS = ["mail", BAD, "\"' onload=x $x^2$ & \\"]
@@ -116,8 +118,6 @@ def test_there_is_nothing_to_say_of_no_decision(log):
 @pytest.mark.slow
 def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     """Nothing is known of rewards, or nothing any more."""
-    from bayesbandit.cli.report import watch
-
     url = f"sqlite:///{tmp_path}/log.db"
     with bb.DecisionLog(url) as log:
         service = bb.Service(bb.LinTS([1, "1", "as decided"], 2, seed=0), log)
@@ -159,8 +159,6 @@ def test_it_says_whether_rewards_have_changed(shared, tmp_path):
 @pytest.mark.parametrize("rewards", [0, 1, 2])
 def test_a_first_day_reads_as_one(rewards, tmp_path):
     """Numbers of one are singular, lags are days and times, and axes show the day itself."""
-    from bayesbandit.cli.report import watch
-
     now = [1.7640e9]
     with bb.DecisionLog(f"sqlite:///{tmp_path}/day.db") as log:
         service = bb.Service(bb.LinTS(["a", "b"], 1, seed=0), log, clock=lambda: now[0])
@@ -182,8 +180,6 @@ def test_a_first_day_reads_as_one(rewards, tmp_path):
 
 def test_decisions_that_were_not_shown_earn_nothing(tmp_path):
     """The others are judged as if they had not been, also if their context is erased."""
-    from bayesbandit.cli.report import watch
-
     now = [1.764e9]
     with bb.DecisionLog(f"sqlite:///{tmp_path}/log.db") as log:
         bandit = bb.LinTS(["a", "b"], 1, seed=0)

@@ -14,7 +14,7 @@ from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.ledger import chained
 from bayesbandit.store.records import Outcome, Stored
 from tests.bandit import kinds
-from tests.cases import in_gate
+from tests.cases import all_quick, in_gate
 from tests.service.test_service import DAY, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
 
@@ -39,57 +39,75 @@ def whole(tmp_path_factory):
 def forge(whole, tmp_path):
     """Change a copy of the log by SQL, and return what is found."""
 
-    def forged(*changes, **values):
+    def forged(*changes):
         path = tmp_path / "forged.db"
         path.write_bytes(whole.read_bytes())
         with bb.DecisionLog(f"sqlite:///{path}") as log:
             with log.ledger.database.write() as connection:
                 for change in changes:
-                    assert connection.execute(sa.text(change), values).rowcount
+                    assert connection.exec_driver_sql(change).rowcount
             return log.verify()
 
     return forged
 
 
 FIRST = "(SELECT max(decision_id) FROM bandit_states WHERE outcome = 'reward')"
-FORGERIES = {
-    "propensity": f"UPDATE bandit_decisions SET propensity = 0.987 WHERE id = {FIRST}",
-    "arm": f"UPDATE bandit_decisions SET arm = '\"fax\"' WHERE id = {FIRST}",
-    "context": f"UPDATE bandit_decisions SET context = '[1.0, 2.0]' WHERE id = {FIRST}",
-    "version": f"UPDATE bandit_decisions SET version = 99 WHERE id = {FIRST}",
-    "digest": f"UPDATE bandit_decisions SET t = t + 1 WHERE id = {FIRST}",
-    "reward without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
-    "state without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
-    "state": f"DELETE FROM bandit_states WHERE decision_id = {FIRST}",
-    "outcome": f"UPDATE bandit_rewards SET value = value + 1 WHERE decision_id = {FIRST}",
-    "reward": f"UPDATE bandit_rewards SET observed_at = 9e15 WHERE decision_id = {FIRST}",
-    "clock": "UPDATE bandit_versions SET at = 1 WHERE number = 2",
-    "gap": "DELETE FROM bandit_versions WHERE number = 1",
-    "snapshot": "UPDATE bandit_versions SET snapshot = (SELECT snapshot FROM bandit_versions "
-    "WHERE number = 0) WHERE number > 0 AND snapshot IS NOT NULL",
-}
+DECISION = f"UPDATE bandit_decisions SET {{}} WHERE id = {FIRST}"
+REWARD = f"UPDATE bandit_rewards SET {{}} WHERE decision_id = {FIRST}"
+STATE = f"UPDATE bandit_states SET {{}} WHERE decision_id = {FIRST}"
+BEGINNING = "UPDATE bandit_versions SET {} WHERE number = 0"
+THIRDS = f"probabilities = x'{np.full(3, 1 / 3).tobytes().hex()}', propensity = {1 / 3!r}"
+FORGERIES = [  # what is found, and the change
+    ({"propensity"}, DECISION.format("propensity = 0.987")),
+    ({"arm"}, DECISION.format("arm = '\"fax\"'")),
+    ({"context"}, DECISION.format("context = '[1.0, 2.0]'")),
+    ({"version"}, DECISION.format("version = 99")),
+    ({"digest"}, DECISION.format("t = t + 1")),
+    ({"reward without decision"}, f"DELETE FROM bandit_decisions WHERE id = {FIRST}"),
+    ({"state without decision"}, f"DELETE FROM bandit_decisions WHERE id = {FIRST}"),
+    ({"state"}, f"DELETE FROM bandit_states WHERE decision_id = {FIRST}"),
+    ({"outcome"}, REWARD.format("value = value + 1")),
+    ({"reward"}, REWARD.format("observed_at = 9e15")),
+    ({"clock"}, "UPDATE bandit_versions SET at = 1 WHERE number = 2"),
+    ({"gap"}, "DELETE FROM bandit_versions WHERE number = 1"),
+    (
+        {"snapshot"},
+        "UPDATE bandit_versions SET snapshot = (SELECT snapshot FROM bandit_versions "
+        "WHERE number = 0) WHERE number > 0 AND snapshot IS NOT NULL",
+    ),
+    # consistent in itself, and not what the version gives
+    ({"propensity"}, DECISION.format(THIRDS)),
+    ({"arm"}, BEGINNING.format('detail = replace(detail, \'"secret": "\', \'"secret": "ab\')')),
+    # closed by what did not come for it
+    ({"digest"}, "UPDATE bandit_states SET version = 0 WHERE version = 1 AND place = 0"),
+    ({"digest"}, STATE.format("outcome = 'refused'")),
+    ({"digest", "outcome"}, STATE.format("outcome = 'expired', reward = NULL")),
+    ({"digest", "outcome"}, STATE.format("outcome = 'inactive', reward = NULL")),
+    ({"digest", "outcome"}, STATE.format("outcome = 'retired'")),
+    ({"digest", "outcome"}, STATE.format("outcome = 'default'")),
+]
 
 
-@pytest.mark.parametrize("kind", FORGERIES)
-def test_each_forgery_is_found(forge, kind):
-    found = forge(FORGERIES[kind])
-    assert kind in set(found["kind"]), found
+@pytest.mark.parametrize(("kinds", "change"), FORGERIES)
+@all_quick()
+def test_each_forgery_is_found(forge, kinds, change):
+    found = forge(change)
+    assert {*kinds} <= {*found["kind"]}, found
     assert (found["said"].str.len() > 10).all()
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("kind", "change"),
     [
-        f"UPDATE bandit_decisions SET probabilities = :p, propensity = :one WHERE id = {FIRST}",
-        'UPDATE bandit_versions SET detail = replace(detail, \'"secret": "\', '
-        '\'"secret": "ab\') WHERE number = 0',
+        ("version", "DELETE FROM bandit_versions WHERE number = 0"),
+        ("version", BEGINNING.format("detail = '{}'")),
+        ("snapshot", BEGINNING.format("snapshot = NULL")),
+        ("snapshot", BEGINNING.format("snapshot = x'00'")),
     ],
 )
-def test_what_only_deciding_again_shows(forge, change):
-    """Consistent in itself, and not what the version gives."""
-    values = {"p": np.full(3, 1 / 3).tobytes(), "one": 1 / 3} if ":p" in change else {}
-    found = forge(change, **values)
-    assert {"propensity", "arm"} & set(found["kind"])
+def test_a_log_without_its_beginning_is_not_whole(forge, kind, change):
+    found = forge(change)
+    assert found[["kind", "id"]].to_numpy().tolist() == [[kind, "0"]]
 
 
 def test_a_digest_covers_all_that_a_decision_was_made_from():
@@ -113,8 +131,8 @@ def test_a_digest_covers_all_that_a_decision_was_made_from():
 
 def test_all_are_listed(forge):
     """Not only the first."""
-    p = np.array([0.5, 0.2, 0.2]).tobytes()
-    found = forge("UPDATE bandit_decisions SET probabilities = :p WHERE arms != ''", p=p)
+    p = np.array([0.5, 0.2, 0.2]).tobytes().hex()
+    found = forge(f"UPDATE bandit_decisions SET probabilities = x'{p}' WHERE arms != ''")
     assert len(found[found["kind"] == "propensity"]) == 66
     found = forge(
         f"DELETE FROM bandit_states WHERE decision_id = {FIRST}",
@@ -140,37 +158,6 @@ def test_rows_that_cannot_be_read_are_listed_and_the_rest_is_checked(forge):
     assert {"decision", "version", "snapshot", "digest"} <= {*found["kind"]}
     assert found.loc[found["kind"].isin(["decision", "context"]), "id"].nunique() == 4
     assert not found["said"].str.contains("tmp").any()
-
-
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        ("DELETE FROM bandit_versions WHERE number = 0", "version"),
-        ("UPDATE bandit_versions SET detail = '{}' WHERE number = 0", "version"),
-        ("UPDATE bandit_versions SET snapshot = NULL WHERE number = 0", "snapshot"),
-        ("UPDATE bandit_versions SET snapshot = x'00' WHERE number = 0", "snapshot"),
-    ],
-)
-def test_a_log_without_its_beginning_is_not_whole(forge, change, kind):
-    found = forge(change)
-    assert found[["kind", "id"]].to_numpy().tolist() == [[kind, "0"]]
-
-
-@pytest.mark.slow
-def test_a_decision_is_closed_by_what_came_for_it(forge):
-    """Each forged outcome is the only violation, or one of them."""
-    for said in (
-        "outcome = 'expired', reward = NULL",
-        "outcome = 'inactive', reward = NULL",
-        "outcome = 'retired'",
-        "outcome = 'refused'",
-        "outcome = 'default'",
-    ):
-        found = forge(f"UPDATE bandit_states SET {said} WHERE decision_id = {FIRST}")
-        kinds = {"digest"} if "refused" in said else {"digest", "outcome"}
-        assert kinds <= set(found["kind"]), said
-    found = forge("UPDATE bandit_states SET version = 0 WHERE version = 1 AND place = 0")
-    assert "digest" in set(found["kind"])
 
 
 @pytest.mark.slow
@@ -208,7 +195,6 @@ def test_the_log_alone_rebuilds_any_bandit(name, tmp_path):
 
 
 def test_contexts_from_tables(tmp_path):
-
     frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
     service, _ = begun(fresh("sqlite", tmp_path), bandit)
@@ -219,16 +205,12 @@ def test_contexts_from_tables(tmp_path):
     found = service.log.frame()
     assert json.loads(found["context"][0]) == {"age": 33, "country": "DE"}
     assert json.loads(found["context"][3]) == {"age": 40, "country": "DE"}
-    table = pd.concat([pd.DataFrame([{"age": 33, "country": "DE"}]), frame.head(3)])
-    np.testing.assert_array_equal(np.stack(found["x"]), bandit.encoder.transform(table))
-    assert service.log.verify().empty
     with service.log.ledger.database.write() as connection:
         text = json.dumps({"age": 34, "country": "DE"})
         forged = f"UPDATE bandit_decisions SET context = '{text}' WHERE id = '{one.id}'"
         connection.exec_driver_sql(forged)
     assert service.log.verify()["kind"].tolist() == ["context"]
     assert bb.ope.Log.of(service.log).features == bandit.encoder.features
-    assert same(service.log.replay(), service.bandit)
     begun(service.log.ledger.database.url.render_as_string(), bandit)
 
 
