@@ -13,8 +13,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.base import Declaring
-from bayesbandit.beliefs.regressions import Regressions
-from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.cases import moments_of
@@ -62,17 +60,6 @@ def one_prior_an_arm(x, reward, weight, arm, theta):
     mu = theta[arm]
     pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
     return mu
-
-
-DECLARATIONS = {
-    "affine": (Regressions, declared.noncentred, {}),
-    "affine, unknown noise": (Regressions, off_centre, {}),
-    "affine, noise by context": (Regressions, known_noise_by_context, {}),
-    "joint": (Regressions, declared.pooled, {}),
-    "by draws": (SampledBelief, noise_by_context, {"draws": 60}),
-    "by Gibbs": (SampledBelief, declared.lasso, {"draws": 60}),
-    "joint, by draws": (SampledBelief, shared_noise_by_context, {"draws": 60}),
-}
 
 
 @bb.savable
@@ -142,9 +129,8 @@ def _made(model: Any, policy: Any = None, balance: Any = None, **settings: Any) 
     return make
 
 
-def _of(name: str, balance: Any = None, **more: Any) -> Kind:
-    _, model, settings = DECLARATIONS[name]
-    settings = settings | ({"history": None} if balance is None else {})
+def _of(model: Any, balance: Any = None, settings: Any = None, **more: Any) -> Kind:
+    settings = (settings or {}) | ({"history": None} if balance is None else {})
     return Kind(_made(model, None, balance, **settings), d=D, most=4, **more)
 
 
@@ -159,6 +145,7 @@ def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
 
 FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
 RIDGE_GRID = (0.1, 1.0, 10.0)
+DRAWS = {"draws": 60}
 CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
 IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
@@ -201,18 +188,18 @@ RIDGES = {
     ),
 }  # fmt: skip
 DECLARED = {
-    "affine": _of("affine", exact=True),
-    "affine, unknown noise": _of("affine, unknown noise", exact=True),
-    "affine, balanced": _of("affine", bb.InversePropensity(), exact=True),
-    "affine, noise by context": _of("affine, noise by context", exact=True),
-    "joint": _of("joint", exact=True),
+    "affine": _of(declared.noncentred, exact=True),
+    "affine, unknown noise": _of(off_centre, exact=True),
+    "affine, balanced": _of(declared.noncentred, bb.InversePropensity(), exact=True),
+    "affine, noise by context": _of(known_noise_by_context, exact=True),
+    "joint": _of(declared.pooled, exact=True),
     "joint, estimated": _of(
-        "joint", bb.InversePropensity(propensity="estimated"), exact=True, slow=True
+        declared.pooled, bb.InversePropensity(propensity="estimated"), exact=True, slow=True
     ),
-    "by draws": _of("by draws"),
-    "by Gibbs": _of("by Gibbs"),
-    "by Gibbs, balanced": _of("by Gibbs", bb.InversePropensity()),
-    "joint, by draws": _of("joint, by draws", slow=True),
+    "by draws": _of(noise_by_context, None, DRAWS),
+    "by Gibbs": _of(declared.lasso, None, DRAWS),
+    "by Gibbs, balanced": _of(declared.lasso, bb.InversePropensity(), DRAWS),
+    "joint, by draws": _of(shared_noise_by_context, None, DRAWS, slow=True),
     "one prior an arm": Kind(_made(one_prior_an_arm, history=None), d=1, most=3, exact=True),
     "NUTS": Kind(
         _made(bb.Sampled(declared.binary, "nuts", draws=20, tune=20, refit_every=40)),
@@ -339,17 +326,6 @@ def given_again(bandit: bb.Bandit) -> dict[str, Any]:
     model = {"model": bandit.model} if isinstance(spec, Declaring) else {}
     policy = any(callable(value) for value in vars(bandit.policy).values())
     return model | ({"policy": bandit.policy} if policy else {})
-
-
-def bandit_of(kind, balance=None, arms=ARMS, **settings):
-    belief, model, own = DECLARATIONS[kind]
-    policy = bb.Thompson(0.7)
-    settings = own | settings
-    if belief is not SampledBelief:
-        settings = {k: v for k, v in settings.items() if k not in declared.OF_DRAWS}
-    bandit = declared.bandit(arms, model, policy, balance, n_features=D, **settings)
-    assert type(bandit.belief) is belief
-    return bandit
 
 
 def probe(n=4, d=D):

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.players import play, world
+from tests.bandit.kinds import one_prior_an_arm
+from tests.cases import moments_of
+from tests.players import anatomy, play, world
 
 NAMES = st.lists(st.one_of(st.text(max_size=5), st.integers()), min_size=1, max_size=6, unique=True)
 
@@ -25,19 +27,19 @@ def costs_by_place(x, reward, arm, v):
     return mu
 
 
-@bb.reward_model(v=bb.Prior("Normal", mu=COSTS, sigma=1, dims="arm"))
-def priors_by_place(x, reward, arm, v):
-    mu = v[arm] + 0 * x[:, 0]
-    pm.Normal("r", mu, 0.3, observed=reward)
-    return mu
-
-
-@pytest.mark.parametrize("model", [costs_by_place, priors_by_place])
-def test_no_arm_takes_the_place_of_another_that_a_model_knows(model):
-    bandit = bb.Bandit(["a", "b", "c"], model, bb.Thompson(), n_features=1, seed=0)
+@pytest.mark.parametrize("model", [costs_by_place, one_prior_an_arm])
+def test_no_arm_takes_the_place_of_another_that_a_model_knows(model, rng):
+    bandit, x = bb.Bandit(["a", "b", "c"], model, bb.Thompson(), n_features=1), np.ones((9, 1))
+    bandit.update(x, list("abc") * 3, rng.normal(size=9))
+    before, moments = anatomy(bandit), moments_of(bandit.belief, x)
     with pytest.raises(ValueError, match=r"tells arms apart by their places.*make another bandit"):
         bandit.remove_arm("a")
-    assert bandit.arms == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"."):
+        bandit.add_arm("d")
+    assert anatomy(bandit) == before
+    np.testing.assert_array_equal(moments_of(bandit.belief, x), moments)
+    bandit.update(x[:4], list("abca"), np.ones(4))
+    assert bandit.belief.n.tolist() == [5, 4, 4]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,6 @@ import pytest
 
 import bayesbandit as bb
 
-FIT, FORMULA = bb.Encoder.fit, bb.Encoder.formula
-TS = bb.Thompson()
-
 
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
 def centred(x, reward, weight, theta):
@@ -35,6 +32,7 @@ def rounds_of(made, contexts):
 
 
 YEARS = 2020.0 + np.random.default_rng(0).normal(size=(70, 1))
+TABLE = pd.DataFrame({"year": YEARS[:, 0]})
 FAR = {
     "LinTS": partial(bb.LinTS, 3, 1),
     "UCB": partial(bb.LinUCB, 3, 1),
@@ -58,14 +56,9 @@ def test_whole_logs_and_runs_are_looked_at_too():
     assert len(said(lambda: made.update(YEARS, arm, 1.0 * arm))) == 1
     assert not said(lambda: made.update(YEARS, arm, 1.0 * arm))
     assert len(said(lambda: bb.LinTS(3, 1).play(YEARS, reward))) == 1
-    assert len(said(lambda: bb.LinTS(3, encoder=FORMULA("~ year", years())).update(
-        years(), arm, 1.0 * arm
-    ))) == 1  # fmt: skip
-    assert not said(lambda: bb.LinTS(3, encoder=FIT(years())).update(years(), arm, 1.0 * arm))
-
-
-def years():
-    return pd.DataFrame({"year": YEARS[:, 0]})
+    far, near = bb.Encoder.formula("~ year", TABLE), bb.Encoder.fit(TABLE)
+    assert len(said(lambda: bb.LinTS(3, encoder=far).update(TABLE, arm, 1.0 * arm))) == 1
+    assert not said(lambda: bb.LinTS(3, encoder=near).update(TABLE, arm, 1.0 * arm))
 
 
 FINE = {
@@ -80,7 +73,7 @@ FINE = {
 
 @pytest.mark.parametrize("model", FINE.values(), ids=FINE)
 def test_far_contexts_are_fine_where_the_model_does_not_shrink_them(model):
-    found = said(lambda: rounds_of(bb.Bandit(3, model, TS, n_features=1), YEARS))
+    found = said(lambda: rounds_of(bb.Bandit(3, model, bb.Thompson(), n_features=1), YEARS))
     assert not [text for text in found if "far from 0" in text]
 
 

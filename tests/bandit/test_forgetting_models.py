@@ -31,26 +31,18 @@ STREAMED = {
     "a rate": (bb.load_model("gamma_poisson"), {}),
     "Laplace": (declared.binary, {"engine": "laplace", "refit_every": 1}),
 }
-MOVING = {
-    "a probability, chosen": (bb.load_model("beta_bernoulli"), {"half_life": "auto"}),
-    "a rate, chosen": (bb.load_model("gamma_poisson"), {"half_life": "auto"}),
-}
-
-
-def made(kind):
-    model, own = (STREAMED | MOVING)[kind]
-    return bandit_of(model, **({"half_life": HALF} | own))
 
 
 def rewards(kind, rng, shape):
-    if kind in ("a probability", "a probability, chosen", "Laplace"):
+    if kind in ("a probability", "Laplace"):
         return rng.integers(0, 2, shape) * 1.0
-    return rng.poisson(2.0, shape) * 1.0 if kind.startswith("a rate") else rng.normal(size=shape)
+    return rng.poisson(2.0, shape) * 1.0 if kind == "a rate" else rng.normal(size=shape)
 
 
 def lived(kind, seed):
     """A bandit, and the contexts, arms, rewards and ages of what it has learned."""
-    bandit, rng = made(kind), np.random.default_rng(seed)
+    (model, own), rng = STREAMED[kind], np.random.default_rng(seed)
+    bandit = bandit_of(model, **({"half_life": HALF} | own))
     return bandit, *ages(late_rounds(bandit, rng, 40, partial(rewards, kind)))
 
 
@@ -115,14 +107,14 @@ def test_laplace_fades_by_powers_of_likelihoods():
         np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
 
 
-@pytest.mark.parametrize("kind", ["a probability, chosen", "a rate, chosen"])
+@pytest.mark.parametrize("kind", ["a probability", "a rate"])
 def test_half_lives_are_weighed_by_predictive_densities(kind):
     """Beta-binomial and negative binomial ones, by scipy; rewards come late."""
     rng = np.random.default_rng(3)
     tick = np.sort(rng.integers(1, 400, 60)).astype(float)
     late = np.where(rng.random(60) < 0.3, np.maximum(tick - 40.0, 0.0), tick)
     k, r, w = rng.integers(0, 3, 60), rewards(kind, rng, 60), rng.uniform(0.5, 2.0, 60)
-    belief, x = made(kind).belief.fork(), np.zeros((60, D))
+    belief, x = bandit_of(STREAMED[kind][0], half_life="auto").belief.fork(), np.zeros((60, D))
     a0, b0 = belief.predict(x[:1]).a[0, 0], belief.predict(x[:1]).b[0, 0]
     for some in (slice(0, 1), slice(1, 25), slice(25, 60)):
         belief.update(x[some], k[some], r[some], w[some], late[some])
@@ -134,7 +126,7 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
         for rate in rates:
             share = w[mine] * np.exp(-rate * (now - late[mine]))
             hits = share @ r[mine]
-            if kind.startswith("a rate"):
+            if kind == "a rate":
                 b = b0 + share.sum()
                 said.append(stats.nbinom(a0 + hits, b / (b + 1.0)).pmf(r[i]))
             else:

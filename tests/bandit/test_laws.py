@@ -7,6 +7,7 @@ random scripts; `test_merging.py`, `test_units.py` and `tests/nouns` have furthe
 """
 
 import itertools
+import json
 import sys
 from contextlib import suppress
 from copy import copy, deepcopy
@@ -33,7 +34,6 @@ from tests.bandit.kinds import (
     given_again,
     lived,
     of_kinds,
-    one_prior_an_arm,
 )
 from tests.cases import few, in_gate, moments_of, slow_but
 from tests.players import anatomy, lent, pickled, world
@@ -150,20 +150,32 @@ def test_copies_and_files_go_on_as_if_they_had_not_been(name, tmp_path):
     assert anatomy(bandit) == before
 
 
-@few("LinTS", "BLTS pooled", "[joint]")
+def sent(decision):
+    """A decision after its way through JSON."""
+    return bb.Decision.from_dict(json.loads(json.dumps(decision.to_dict(), allow_nan=False)))
+
+
+@few("LinTS", "BLTS pooled", "[joint]", "[shared]", "[a floor]")
 @of_kinds()
+@in_gate(8)
 def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
-    """Its numbers are those of the moment of decision; a copy of it is the same decision."""
+    """Its numbers are those of the moment of decision. A copy of it is the same decision, and
+    teaches the same."""
     bandit = lived(name)
     twin, x = bandit.copy(), contexts(bandit, np.random.default_rng(5), 5)
     decision, asked = bandit.choose(x), twin.choose(x)
     p, mean = asked.probabilities, asked.mean
     bandit.observe(bandit.choose(x), KINDS[name].drawn(np.random.default_rng(6), 5))
-    for one in (decision, pickled(decision), lent(decision), decision[:]):
+    reward, learned = KINDS[name].drawn(np.random.default_rng(9), 5), []
+    for one in (decision, pickled(decision), lent(decision), decision[:], sent(decision)):
         np.testing.assert_array_equal(one.probabilities, p)
         np.testing.assert_array_equal(one.mean, mean)
         index = [decision.arms.index(arm) for arm in one.arm.tolist()]
         np.testing.assert_allclose(one.propensity, p[np.arange(5), index], rtol=1e-12)
+        other = bandit.copy()
+        other.observe(one, reward)
+        learned.append(anatomy(other))
+    assert all(one == learned[0] for one in learned)
 
 
 @few("LinTS", "[joint]", "[forest]")
@@ -452,22 +464,6 @@ def test_decisions_know_nothing_of_contexts_from_the_same_seed():
     for seed in range(3):
         normals = np.random.default_rng(seed).standard_normal(200)
         assert not np.isin(bb.LinTS(3, 3, seed=seed).stream, normals).any()
-
-
-@pytest.mark.slow
-def test_a_refused_change_of_arms_changes_nothing(rng):
-    """A prior with a number for each arm is of so many arms."""
-    bandit = bb.Bandit(["a", "b", "c"], one_prior_an_arm, bb.Thompson(), n_features=1)
-    bandit.update(rng.normal(size=(9, 1)), list("abc") * 3, rng.normal(size=9))
-    before, x = anatomy(bandit), rng.normal(size=(4, 1))
-    moments = moments_of(bandit.belief, x)
-    for change, name in ((bandit.remove_arm, "a"), (bandit.add_arm, "d")):
-        with pytest.raises(ValueError, match=r"."):
-            change(name)
-        assert anatomy(bandit) == before
-    np.testing.assert_array_equal(moments_of(bandit.belief, x), moments)
-    bandit.update(x, list("abca"), np.ones(4))
-    assert bandit.belief.n.tolist() == [5, 4, 4]
 
 
 @pytest.mark.parametrize("kind", ["LinTS", "BLTS", "BLTS pooled"])

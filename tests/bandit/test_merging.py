@@ -87,10 +87,7 @@ def test_what_does_not_merge_says_so():
         (lambda: bb.BLTS(ARMS, D, propensity="pooled"), "weighs past rounds by all of them"),
         (lambda: bb.LinTS(ARMS, D, drift=0.1), "coefficients that walk"),
         (lambda: bb.ForestTS(ARMS, D), "known by draws"),
-        (
-            lambda: bb.Bandit(ARMS, declared.lasso, bb.Thompson(), n_features=D),
-            "known by draws",
-        ),
+        (lambda: bb.Bandit(ARMS, declared.lasso, bb.Thompson(), n_features=D), "known by draws"),
         (
             lambda: bb.Bandit(ARMS, bb.Shared(declared.lasso), bb.Thompson(), n_features=D),
             r"Shared\(.* known by draws",

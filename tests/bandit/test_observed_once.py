@@ -59,15 +59,6 @@ def test_rows_of_a_batch_are_learned_once(kind):
     refused(bandit, bandit.choose(X)[[0, 2, 0]], np.ones(3), f"{SAID}: row 2")
 
 
-def test_a_round_makes_no_id():
-    """Which would take longer than learning it."""
-    bandit = made("LinTS")
-    one, batch = bandit.choose(X[0]), bandit.choose(X)
-    bandit.observe(one, 1.0)
-    bandit.observe(batch, np.ones(3))
-    assert one.ids is batch.ids is None
-
-
 @pytest.mark.parametrize("settings", [{}, {"half_life": 9.0}, {"drift": 0.1}], ids=str)
 def test_no_rewards_of_a_batch_teach_nothing(settings):
     """A part of a batch may be empty, also after a change of the arms."""

@@ -31,10 +31,6 @@ class Slower(bb.Thompson):
         return 0.5 * super().param(t)
 
 
-def named(value):
-    return type(value).__name__
-
-
 def grown(policy=None, balance=None, n=60, seed=3):
     """A bandit of three arms that has seen n rounds."""
     policy, arms = policy or Cautious(), np.array(["a", "b", 3], dtype=object)
@@ -92,7 +88,7 @@ class Moved(Cautious):
         return self.share
 
 
-@pytest.mark.parametrize("policy", [Falling(), Moved()], ids=named)
+@pytest.mark.parametrize("policy", [Falling(), Moved()], ids=["a method", "a property"])
 def test_a_least_probability_of_ones_own_is_asked_for_in_every_round(policy):
     bandit, x = grown(policy=policy), contexts(2)
     assert bandit.choose(x[0]).probabilities.min() >= 0.3

@@ -33,16 +33,6 @@ def test_a_preset_is_a_model_a_policy_and_a_balance(name, rng):
     assert anatomy(preset) == anatomy(by_hand)
 
 
-def test_greedy(rng):
-    assert bb.LinGreedy(2, 1).policy == bb.Greedy()
-    assert bb.LinGreedy(2, 1, epsilon=0.2).policy == bb.EpsilonGreedy(0.2)
-    x, reward = world(rng, 60)
-    runs = [
-        make(3, 3).play(x, reward)[0] for make in (bb.LinGreedy, lambda *a: bb.LinUCB(*a, alpha=0))
-    ]
-    np.testing.assert_array_equal(*runs)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_reach_the_model_and_the_bandit(name):
     settings = {"min_variance": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}
@@ -52,8 +42,6 @@ def test_settings_reach_the_model_and_the_bandit(name):
     )
     assert bandit.model == bb.Ridge("cv", "nig", "unpenalised", **settings)
     assert bandit.history.limit == (5 if bandit.reweighting is None else None)
-    with pytest.raises(TypeError, match="nonsense"):
-        PRESETS[name](2, 3, nonsense=1)
 
 
 @pytest.mark.parametrize("name", BANDITS)

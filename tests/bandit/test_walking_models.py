@@ -129,10 +129,7 @@ def test_walking_coefficients_are_a_kalman_filter(kind, seed):
     np.testing.assert_allclose(again, (mean, sd), rtol=1e-9, atol=1e-10)
 
 
-SPREAD = bb.Prior("Normal", mu=0, sigma=2, dims="feature", centered=False)
-
-
-@reward_model(theta=SPREAD)
+@reward_model(theta=bb.Prior("Normal", mu=0, sigma=2, dims="feature", centered=False))
 def scaled(x, reward, weight, theta):
     mu = x @ theta
     pm.Normal("reward", mu, declared.SIGMA / pm.math.sqrt(weight), observed=reward)
@@ -147,18 +144,12 @@ def by_arm(x, reward, weight, arm):
     return mu
 
 
-def changing(T=700):
-    """Contexts, and rewards of three arms. After half the rounds another arm is the best."""
-    rng = np.random.default_rng(0)
-    mean = np.where(np.arange(T)[:, None] < T // 2, [0.5, 0.0, 0.0], [0.0, 0.5, 0.0])
-    return rng.normal(size=(T, D)), mean + declared.SIGMA * rng.normal(size=(T, 3))
-
-
 @pytest.mark.slow
 def test_a_declared_ridge_chooses_the_half_life_of_the_preset():
     """And so does the same model in other words."""
-    x, reward = changing()
-    memory = {"half_life": "auto"}
+    rng, memory = np.random.default_rng(0), {"half_life": "auto"}
+    mean = np.repeat([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]], 350, axis=0)  # another arm is the best
+    x, reward = rng.normal(size=(700, D)), mean + declared.SIGMA * rng.normal(size=(700, 3))
     preset = bb.LinTS(
         ARMS, D, ridge=SIGMA2 / 4.0, variance=SIGMA2, intercept=False, min_probability=0.05,
         seed=3, **memory,

@@ -44,8 +44,3 @@ def same(one, other):
         np.testing.assert_array_equal(a[1], b[1])
         played(one, 3, seed=5)
         played(other, 3, seed=5)
-
-
-def moments(made):
-    """What a bandit believes at some contexts."""
-    return made.copy().choose(world(4, 8)[0]).mean

@@ -41,10 +41,6 @@ def believed(name, n=24):
     return made.belief
 
 
-def test_a_strangers_is_among_them():
-    assert any(isinstance(model, RECIPE["belief"].Trees) for model in MODELS.values())
-
-
 @every
 def test_moments_draws_and_comparisons_agree(name, rng):
     found = believed(name).predict(world(3, 4)[0])

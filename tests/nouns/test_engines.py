@@ -12,7 +12,6 @@ from bayesbandit.inference.base import Engine, NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
 from tests import declarations as declared
 from tests.cases import in_gate, slow_but
-from tests.nouns import RECIPE
 
 NAMES = [engine.name for engine in registry.engines]
 every = pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAMES))
@@ -59,11 +58,6 @@ def fitted(name):
 
 
 kept = cache(fitted)
-
-
-def test_a_strangers_is_among_them():
-    assert RECIPE["engine"].independence is not None
-    assert "independence" in bb.engines.choices()
 
 
 @pytest.mark.slow
@@ -143,14 +137,6 @@ def test_a_refusal_is_one():
         raise NotThisEngine("odd rows")
 
 
-def scale():
-    """A model of two positive variables and a real one, and rows."""
-    model = declared.known.with_priors(
-        theta=bb.Prior("Normal", mu=0, sigma=bb.Prior("HalfNormal", sigma=1), dims="feature")
-    )
-    return model, rows()
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_a_target_is_the_posterior_without_bounds(monkeypatch):
@@ -167,7 +153,8 @@ def test_a_target_is_the_posterior_without_bounds(monkeypatch):
         seen.update(declared=target.constrain(z[None]), run=run, z=z)
         return np.broadcast_to(z, (run.chains, run.draws, target.dim))
 
-    model, data = scale()
+    scale, data = bb.Prior("HalfNormal", sigma=1), rows()
+    model = declared.known.with_priors(theta=bb.Prior("Normal", mu=0, sigma=scale, dims="feature"))
     posterior = bb.fit(model, **data, engine="seen", seed=1, draws=5, chains=2)
     assert seen["dim"] == 3
     assert seen["constraints"] == {"theta": (-np.inf, np.inf), "theta_sigma": (0.0, np.inf)}

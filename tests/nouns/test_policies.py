@@ -19,10 +19,6 @@ TREES = RECIPE["belief"].Trees(draws=4)
 every = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
 
-def test_a_strangers_is_among_them():
-    assert any(isinstance(policy, RECIPE["policy"].Annealed) for policy in POLICIES.values())
-
-
 @few("[Ridge-Greedy]")
 @every
 @pytest.mark.parametrize("model", [bb.Ridge(), TREES], ids=["Ridge", "Trees"])

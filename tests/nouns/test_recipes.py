@@ -5,7 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+import bayesbandit as bb
 from tests.nouns import RECIPE, RECIPES
+from tests.nouns.test_balances import BALANCES
+from tests.nouns.test_beliefs import MODELS
+from tests.nouns.test_policies import POLICIES
 
 LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 25, "study": 25}
 
@@ -23,6 +27,17 @@ def _is_said(node):
     return isinstance(node, ast.Import | ast.ImportFrom) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
+
+
+def test_they_are_among_those_that_are_held_to_the_laws():
+    for found, kind in (
+        (POLICIES, RECIPE["policy"].Annealed),
+        (BALANCES, RECIPE["balance"].Tempered),
+        (MODELS, RECIPE["belief"].Trees),
+    ):
+        assert any(isinstance(one, kind) for one in found.values())
+    assert RECIPE["engine"].independence is not None
+    assert "independence" in bb.engines.choices()
 
 
 def test_the_study_runs():

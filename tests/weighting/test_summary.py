@@ -1,4 +1,4 @@
-"""What the log says of each arm."""
+"""What the log says of each arm, and how far its contexts are from those of all."""
 
 import numpy as np
 import pandas as pd
@@ -7,13 +7,8 @@ import pytest
 import bayesbandit as bb
 
 
-def floored(arms, d, least, model, seed=0):
-    policy = bb.Thompson(min_probability=least)
-    return bb.Bandit(arms, model, policy, n_features=d, seed=seed)
-
-
 def test_it_is_what_the_frame_of_the_history_says(rng):
-    bandit = floored(["a", "b", "c"], 2, 0.05, bb.Ridge())
+    bandit = bb.LinTS(["a", "b", "c"], 2, min_probability=0.05)
     x = rng.normal(size=(300, 2))
     decision = bandit.choose(x)
     bandit.observe(decision, x[:, 0] + rng.normal(size=300))
@@ -54,18 +49,9 @@ def test_arms_that_came_and_went():
     assert table.loc["b", "ipw_value"] == pytest.approx((3 * 4 + 1 * 2) / 6)
 
 
-def played(policy, n, history=None, seed=0):
-    bandit = bb.Bandit(["a", "b"], bb.Ridge(), policy, n_features=1, seed=seed, history=history)
-    rng = np.random.default_rng(seed)
-    for _ in range(n // 20):
-        x = rng.normal(size=(20, 1))
-        decision = bandit.choose(x)
-        bandit.observe(decision, x[:, 0] * (decision.arm == "a") + rng.normal(size=20))
-    return bandit
-
-
-def test_rounds_without_a_propensity_have_no_value():
-    bandit = played(bb.Thompson(min_probability=0.1), 200)
+def test_rounds_without_a_propensity_have_no_value(rng):
+    bandit, x = bb.LinTS(["a", "b"], 1, min_probability=0.1), rng.normal(size=(200, 1))
+    bandit.observe(bandit.choose(x), x[:, 0] + rng.normal(size=200))
     own = bandit.summary()
     bandit.add_arm("c")
     bandit.update(np.ones((9, 1)), ["c"] * 4 + ["a"] * 5, np.full(9, 100.0))
@@ -85,3 +71,47 @@ def test_a_propensity_that_vanishes_is_no_infinite_weight():
     table = bandit.summary()
     assert table.loc["a", "ipw_value"] == pytest.approx(1.0)
     assert table.loc["a", "effective"] == pytest.approx(1.0)
+
+
+def played(balance=None, n=80):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 3)) * [1.0, 5.0, 0.0] + [0.0, 2.0, 1.0]
+    arm = np.array(["a", "b"])[(x[:, 0] + rng.normal(size=n) > 0.3).astype(int)]
+    bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), balance, n_features=3)
+    bandit.update(x, arm, x[:, 0], np.full(n, 0.5))
+    return bandit, x, arm
+
+
+def test_differences_are_those_of_means():
+    bandit, x, arm = played(bb.ResidualBalance(zeta=0.9))
+    table, weight = bb.balance_table(bandit.history), bandit.history.weight
+    assert table.index.names == ["arm", "feature"]
+    for name in "ab":
+        mine, own = arm == name, table.loc[name]
+        with np.errstate(invalid="ignore"):
+            before = (x[mine].mean(axis=0) - x.mean(axis=0)) / x.std(axis=0)
+        np.testing.assert_allclose(own["before"][:2], before[:2])
+        assert own["before"]["x2"] == 0  # it is constant
+        assert (own["rounds"] == mine.sum()).all()
+        np.testing.assert_allclose(
+            own["effective"], weight[mine].sum() ** 2 / (weight[mine] ** 2).sum()
+        )
+    assert table["after"].abs().max() < 0.3 * table["before"].abs().max()
+
+
+def test_an_arm_that_came_back_has_one_balance():
+    bandit, x, arm = played()
+    bandit.remove_arm("a")
+    bandit.add_arm("a")
+    bandit.update(x[:9], ["a"] * 9, x[:9, 0], np.full(9, 0.5))
+    table = bb.balance_table(bandit.history)
+    assert table.index.is_unique
+    rows, mine = np.vstack([x, x[:9]])[:, :2], np.append(arm == "a", [True] * 9)
+    expected = (rows[mine].mean(axis=0) - rows.mean(axis=0)) / rows.std(axis=0)
+    np.testing.assert_allclose(table.loc["a", "before"].iloc[:2], expected)
+    assert (table.loc["a", "rounds"] == mine.sum()).all()
+
+
+def test_there_is_no_balance_of_no_rounds():
+    with pytest.raises(ValueError, match="at least one round"):
+        bb.balance_table(bb.LinTS(2, 3).history)
