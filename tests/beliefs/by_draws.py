@@ -3,34 +3,12 @@
 from functools import cache
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
+from tests.bandit import kinds
 from tests.inference import linear, unknown_noise
-
-
-def together(mu, variance, reward):
-    """Rewards of these means and variances, as one observation: rows are not told apart."""
-    pm.MvNormal("reward", mu, cov=pt.diag(variance), observed=reward)
-    return mu
-
-
-def noise_by_context(x, reward, weight):
-    """Exact, but not streamed: the noise depends on x, and all rewards are one observation."""
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    return together(mu, pt.exp(x[:, 0]) / weight, reward)
-
-
-def context_noise(x, reward, weight, arm):
-    """A hierarchy of arms, likewise."""
-    centre = pm.Normal("centre", 0, 1, dims="feature")
-    theta = pm.Normal("theta", centre, 0.7, dims=("arm", "feature"))
-    mu = (x * theta[arm]).sum(axis=-1)
-    return together(mu, pt.exp(0.6 * x[:, 0]) / weight, reward)
-
 
 D, K = 3, 3
 LOGISTIC = bb.load_model("logistic").with_priors(  # of mixtures of normals there are Gibbs draws
@@ -38,15 +16,12 @@ LOGISTIC = bb.load_model("logistic").with_priors(  # of mixtures of normals ther
 )
 UNKNOWN = bb.Prior("InverseGamma", alpha=2, beta=1)
 GIBBS = bb.load_model("hierarchical_ridge").with_priors(tau2=UNKNOWN, sigma2=UNKNOWN)
-SHARED = RewardModel(context_noise, {})
-HETEROSCEDASTIC = RewardModel(noise_by_context, {})
-JOINT_NOISE = RewardModel(linear.joint_noise, {})
-POWERS = RewardModel(unknown_noise.powers, {})
+HETEROSCEDASTIC, SHARED = kinds.noise_by_context, kinds.shared_noise_by_context
 IMPROPER = RewardModel(unknown_noise.flat, {})  # with σ² ~ InverseGamma: proper from D rows on
 EXACT = {
     "noise by context": HETEROSCEDASTIC,
-    "noise that rows share": JOINT_NOISE,
-    "powers of the likelihood": POWERS,
+    "noise that rows share": RewardModel(linear.joint_noise, {}),
+    "powers of the likelihood": RewardModel(unknown_noise.powers, {}),
 }
 
 

@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.counts import SUM_COLUMNS, Counts
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
-from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON, UCB
+from bayesbandit.kernels.row_layout import BETA, GAMMA
 from tests.cases import moments_of, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
@@ -33,10 +33,6 @@ def played(made, n=40, seed=0):
         decision = made.choose(context) if made.n_features else made.choose()
         made.observe(decision, float(reward[made.arms.index(decision.arm)]))
     return made
-
-
-def sums(made):
-    return made.belief.arms[:, SUM_COLUMNS].copy()
 
 
 @pytest.mark.slow
@@ -101,7 +97,7 @@ def test_shares_of_successes_are_left_to_draws():
 @pytest.mark.parametrize("reward", [1e15, 1e27, 1e50])
 def test_a_reward_of_any_size_is_answered(reward):
     made = played(bandit("gamma_poisson"))
-    before = sums(made)[0]
+    before = made.belief.arms[0, SUM_COLUMNS].copy()
     made.update(np.empty((1, 0)), ["a"], [reward], [0.5])
     np.testing.assert_allclose(made.choose().probabilities, [1, 0, 0], rtol=0, atol=1e-9)
     known, n = made.belief.known(0), 2 + before[2]
@@ -160,11 +156,3 @@ def test_a_round_keeps_a_and_b_to_the_last_bit(name):
         (decision.mean, decision.sd), moments_of(made.belief, EMPTY), strict=True
     ):
         np.testing.assert_array_equal(at, moment[0])
-
-
-def test_what_the_kernels_play_and_in_which_rows():
-    belief = bandit().belief
-    assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA
-    assert belief.kernel.kind(THOMPSON, (1.5, 0.0)) is None
-    assert belief.kernel.kind(THOMPSON, None) is None
-    assert belief.kernel.kind(UCB, None) == UCB

@@ -60,16 +60,8 @@ def fitted(name, x, arm, reward, weight, k=None):
     """Laplace's approximation of all rows, as `bb.fit` has it."""
     model, mine = MODELS[name], slice(None) if k is None else arm == k
     over = {"arm": arm, "n_arms": K} if model.takes_arm else {}
-    return bb.fit(
-        model,
-        x[mine],
-        reward[mine],
-        weight=weight[mine],
-        engine="laplace",
-        draws=20_000,
-        seed=0,
-        **over,
-    )
+    settings = {"engine": "laplace", "draws": 20_000, "seed": 0} | over
+    return bb.fit(model, x[mine], reward[mine], weight[mine], **settings)
 
 
 @pytest.mark.slow
@@ -155,24 +147,14 @@ def test_the_posterior_of_another_model_has_no_noise_either():
     """Decisions use draws; the posterior has the mode."""
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
     x, arm, reward, _ = rows("logistic", n=90)
-    a, b = (
-        bb.Bandit(
-            3, bb.Sampled(heavy, engine="laplace", draws=d), bb.Thompson(), n_features=D, seed=d
-        )
-        for d in (20, 50)
-    )
+    models = (bb.Sampled(heavy, engine="laplace", draws=draws) for draws in (20, 50))
+    a, b = (bb.Bandit(3, model, bb.Thompson(), n_features=D) for model in models)
+    assert type(bb.Laplace(heavy).belief(2, D, False, a.seed)) is SampledBelief
     for made in (a, b):
         made.update(x, arm, reward, np.full(90, 1 / 3))
     fitted = bb.fit(heavy, x[arm == 1], reward[arm == 1], engine="laplace")
     for found in (a.posterior(1), b.posterior(1)):
         np.testing.assert_allclose(found.mean(probe()), fitted.mean(probe()), rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_what_is_no_generalised_linear_model_is_sampled():
-    heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
-    spec = bb.Laplace(heavy)
-    assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is SampledBelief
 
 
 @pytest.mark.slow

@@ -47,20 +47,14 @@ every = pytest.mark.parametrize("offset", OFFSETS)
 
 
 @every
-def test_all_rows_again_as_a_balance_does(offset):
+def test_rows_that_are_weighed_again_and_parts_that_are_merged(offset):
+    """As a balance does; each part has its own origin."""
     x, r, w = rows(offset)
-    belief = learned(x, r, np.ones(len(x)))
-    belief.reweigh([0], x, np.zeros(len(x), dtype=np.int64), r, w)
-    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
-
-
-@every
-def test_parts_that_are_merged(offset):
-    """Each part has its own origin."""
-    x, r, w = rows(offset)
-    belief = learned(x[:9], r[:9], w[:9])
-    belief.absorb(learned(x[9:], r[9:], w[9:]))
-    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
+    again, whole = learned(x, r, np.ones(len(x))), learned(x[:9], r[:9], w[:9])
+    again.reweigh([0], x, np.zeros(len(x), dtype=np.int64), r, w)
+    whole.absorb(learned(x[9:], r[9:], w[9:]))
+    for belief in (again, whole):
+        is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
 
 
 @every

@@ -114,14 +114,9 @@ def image():
     Not in a folder of pytest, which only its user may enter.
     """
     sealing()
-    with TemporaryDirectory(prefix="image") as folder:
-        Path(folder).chmod(0o755)
-        yield made(Path(folder))
-
-
-def made(tree):
-    """A tree as the image's, and the variables of its processes."""
-    ignored = shutil.ignore_patterns("__pycache__")
+    folder = TemporaryDirectory(prefix="image")
+    tree, ignored = Path(folder.name), shutil.ignore_patterns("__pycache__")
+    tree.chmod(0o755)
     shutil.copytree(Path(bb.__file__).parent, tree / "site" / "bayesbandit", ignore=ignored)
     shutil.copytree(ROOT / "models", tree / "site" / "bayesbandit" / "_models", ignore=ignored)
     (tree / "bin").mkdir()
@@ -136,16 +131,17 @@ def made(tree):
         "HOME": "/nonexistent",
         "TMPDIR": str(tree / "tmp"),
     } | there
-    for folder in ("tmp", "data"):
-        (tree / folder).mkdir()
-        os.chown(tree / folder, NOBODY, NOBODY)
+    for name in ("tmp", "data"):
+        (tree / name).mkdir()
+        os.chown(tree / name, NOBODY, NOBODY)
     [compile_kernels] = [text for kind, text in instructions()
                          if kind == "RUN" and "pip" not in text]  # fmt: skip
     subprocess.run(["sh", "-c", compile_kernels.replace("/opt", f"{tree}/opt")],
                    cwd="/", env=known | {"HOME": str(tree)}, check=True, timeout=300)  # fmt: skip
     bb.LinTS(["mail", "call"], 2, seed=0).save(tree / "offers.npz")
     (tree / "offers.npz").chmod(0o644)
-    return tree, known
+    yield tree, known
+    folder.cleanup()
 
 
 def sealed(tree, known, words, writable, **more):

@@ -153,12 +153,6 @@ def test_a_service_does_not_wait_for_a_server_that_hangs(wait, tmp_path, monkeyp
     assert service.log.verify().empty
 
 
-@pytest.mark.parametrize("address", ["?timeout=0", "?timeout=soon", "?timeout=-1", "?timeout=inf"])
-def test_a_timeout_is_seconds(tmp_path, address):
-    with pytest.raises(ValueError, match=r"timeout must be seconds > 0, as \?timeout=10; got '"):
-        bb.DecisionLog(f"sqlite:///{tmp_path}/log.db{address}")
-
-
 def test_a_locked_log_is_refused_after_its_timeout(tmp_path):
     url = fresh("sqlite", tmp_path)
     service = decides(url + "?timeout=.1")

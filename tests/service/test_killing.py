@@ -12,10 +12,7 @@ pytest.importorskip("sqlalchemy")
 from tests.service.killing import FORK, killed
 from tests.store.databases import fresh
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name != "posix", reason="forks and kills"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="forks and kills")]
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])

@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
 
     kind = "sqlite"
 
-    @initialize(activation=st.booleans(), default=st.sampled_from([None, 0.0]))
+    @initialize(activation=st.booleans(), default=st.sampled_from([None, -1.0]))
     def begin(self, activation, default):
         self.folder = tempfile.TemporaryDirectory()
         self.url = fresh(self.kind, self.folder.name)

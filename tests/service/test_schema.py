@@ -63,10 +63,6 @@ def bodies(schema, whole, name=""):
             return st.text(min_size=1, max_size=schema.get("maxLength", 20) + 1)
         case "number":
             return st.floats(allow_nan=False, allow_infinity=False)
-        case "integer":
-            return st.integers()
-        case "boolean":
-            return st.booleans()
         case "null":
             return st.none()
     return ANYTHING

@@ -251,20 +251,6 @@ def test_it_is_what_a_bandit_learns_by_hand(url, settings):
             assert own.sd(x[None]) == pytest.approx(other.sd(x[None]), rel=1e-10)
 
 
-def test_what_does_not_come_is_the_default(url):
-    service, clock = begun(url, default_reward=-1.0)
-    ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
-    service.reward(ids[0], 0.5)
-    assert service.learn() == 1
-    clock.now += DAY + 1
-    assert service.reward(ids[1], 0.5) == "late"
-    assert service.reward(ids[2], 0.5, at=clock.now - DAY) == "timely"
-    assert service.learn() == 2
-    assert service.log.frame().set_index("decision_id")["reward"][ids].tolist() == [0.5, -1.0, 0.5]
-    assert sorted(service.bandit.history.reward) == [-1.0, 0.5, 0.5]
-    assert service.log.verify().empty
-
-
 def test_rewards_of_nobody_are_kept(url):
     service, _ = begun(url)
     one = service.decide([0.0, 0.0]).id

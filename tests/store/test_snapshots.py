@@ -22,9 +22,9 @@ def lived(url, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("url", KINDS, indirect=True)
-def test_the_log_promises_what_it_promised(url):
-    service, clock = lived(url, 40)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_log_promises_what_it_promised(kind, tmp_path):
+    service, clock = lived(fresh(kind, tmp_path), 40)
     log = service.log
     behind = bb.Service.open(log, clock=clock)
     assert log.counts()["snapshots"] == 2  # the first and the newest
@@ -33,11 +33,6 @@ def test_the_log_promises_what_it_promised(url):
         assert log.replay(version=version).t == version
     assert same(log.replay(), service.bandit)
     assert same(behind.bandit, service.bandit)
-
-
-@pytest.fixture
-def url(request, tmp_path):
-    return fresh(request.param, tmp_path)
 
 
 def replayed(url, together, said):
@@ -52,8 +47,9 @@ def replayed(url, together, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("url", KINDS, indirect=True)
-def test_who_reads_meanwhile_misses_nothing(url):
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_reads_meanwhile_misses_nothing(kind, tmp_path):
+    url = fresh(kind, tmp_path)
     begun(url)[0].decide([0.0, 0.0])
     together, said = FORK.Barrier(3), FORK.Queue()
     readers = [FORK.Process(target=replayed, args=(url, together, said)) for _ in range(2)]

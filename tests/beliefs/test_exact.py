@@ -1,11 +1,11 @@
-"""Draws and probabilities of exact beliefs, and of arms that share a model in closed form."""
+"""Exact beliefs of declared models: what `bb.fit` finds, and arms that share one in closed form."""
 
 import numpy as np
 import pytest
 
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
-from tests.beliefs.exact import K, believed, close, fitted, probe, shared
+from tests.beliefs.exact import DECLARED, K, agree, believed, close, probe, shared
 from tests.cases import in_gate, moments_of
 
 
@@ -44,28 +44,37 @@ def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
 S = 20_000
 
 
-def drawn_from(draws, mean, covariance, df):
-    """Draws (S, m) have these moments, within 4.5 standard errors of each."""
+@shared
+def test_one_draw_spans_all_arms(name, rng):
+    """Draws have the moments of the closed form, within 4.5 standard errors of each."""
+    belief, (mean, spread, df) = joint(name, K)
+    draws = belief.predict(probe()).draw(S, rng)[:, 0]
+    covariance = closed_form.variance(spread, df)[0]
     kurtosis = 1.0 if np.isinf(df) else (df - 2) / (df - 4)
     variance = np.diag(covariance)
-    assert (np.abs(draws.mean(axis=0) - mean) <= 4.5 * np.sqrt(variance / len(draws))).all()
+    assert (np.abs(draws.mean(axis=0) - mean[0]) <= 4.5 * np.sqrt(variance / S)).all()
     products = np.outer(variance, variance)
-    error = np.sqrt((kurtosis * (products + 2 * covariance**2) - covariance**2) / len(draws))
+    error = np.sqrt((kurtosis * (products + 2 * covariance**2) - covariance**2) / S)
     assert (np.abs(np.cov(draws.T) - covariance) <= 4.5 * error).all()
 
 
-@shared
-def test_one_draw_spans_all_arms(name, rng):
-    """The covariance of their mean rewards is A Σ A'."""
-    rows = data(n=20)
-    belief = learn(believed(MODELS[name]), rows)
-    draws = belief.predict(probe()[:2]).draw(S, rng)[:, 0]
-    fit = fitted(MODELS[name], rows, K)[0]
-    A, _ = fit.plan.method.linear_map(probe()[:2])
-    A = A.reshape(-1, A.shape[-1])
-    df = fit.known.df if hasattr(fit.known, "df") else np.inf
-    mean, spread, _ = closed_form.mean_rewards(name, rows, K, probe()[:2])
-    covariance = A @ fit.known.covariance @ A.T
-    covariance = covariance[:K, :K]
-    close(covariance, closed_form.variance(spread, df)[0])
-    drawn_from(draws, mean[0], covariance, df)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DECLARED)
+@in_gate(14)
+def test_what_streams_in_is_what_fit_finds(name):
+    """One by one, in batches, and all at once; an arm without rows is the prior."""
+    model, rows = DECLARED[name], data(n=40)
+    one_by_one, in_batches, at_once = believed(model), believed(model), believed(model)
+    agree(learn(one_by_one, rows), model, rows)
+    agree(learn(in_batches, rows, (1, 7, 0, 30, 2)), model, rows)
+    agree(learn(at_once, rows, (40,)), model, rows)
+    agree(believed(model), model, {role: v[:0] for role, v in rows.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DECLARED)
+@in_gate(5)
+def test_long_streams_do_not_drift(name):
+    """Over the refactorisations of a few thousand rounds."""
+    model, rows = DECLARED[name], data(n=7000)
+    agree(learn(believed(model), rows, (5000, 2000)), model, rows)
