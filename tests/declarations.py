@@ -9,6 +9,8 @@ from bayesbandit.model import RewardModel, reward_model
 
 SIGMA = 0.7
 NORMAL = Prior("Normal", mu=0, sigma=2, dims="feature")
+EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
+HALF = Prior("HalfNormal", sigma=1)
 
 OF_DRAWS = "draws", "refit_every", "refit_below", "background", "frozen"
 OF_MODELS = "engine", "half_life", "clock", "drift", *OF_DRAWS
@@ -31,26 +33,26 @@ def bandit(arms, model, *args, **settings):
     return bb.Bandit(arms, model, *args, **settings)
 
 
+def normal_rewards(mean, sd, reward, name="reward"):
+    """Rewards N(mean, sd²): what a declaration observes of them, and its mean reward."""
+    pm.Normal(name, mean, sd, observed=reward)
+    return mean
+
+
 @reward_model(theta=NORMAL)
 def known(x, reward, weight, theta):
-    mu = x @ theta
-    pm.Normal("reward", mu, SIGMA / pm.math.sqrt(weight), observed=reward)
-    return mu
+    return normal_rewards(x @ theta, SIGMA / pm.math.sqrt(weight), reward)
 
 
 @reward_model(variance=Prior("InverseGamma", alpha=3, beta=2))
 def conjugate(x, reward, weight, variance):
     theta = pm.Normal("theta", 0, pm.math.sqrt(variance), dims="feature")
-    mu = x @ theta
-    pm.Normal("reward", mu, pm.math.sqrt(variance / weight), observed=reward)
-    return mu
+    return normal_rewards(x @ theta, pm.math.sqrt(variance / weight), reward)
 
 
 @reward_model(theta=Prior("Laplace", mu=0, b=1, dims="feature"))
 def lasso(x, reward, weight, theta):
-    mu = x @ theta
-    pm.Normal("reward", mu, SIGMA / pm.math.sqrt(weight), observed=reward)
-    return mu
+    return normal_rewards(x @ theta, SIGMA / pm.math.sqrt(weight), reward)
 
 
 @reward_model(theta=NORMAL)
@@ -63,9 +65,7 @@ def binary(x, reward, theta):
 @reward_model(centre=NORMAL)
 def pooled(x, reward, weight, arm, centre):
     theta = pm.Normal("theta", centre, 0.5, dims=("arm", "feature"))
-    mu = (x * theta[arm]).sum(axis=-1)
-    pm.Normal("reward", mu, SIGMA / pm.math.sqrt(weight), observed=reward)
-    return mu
+    return normal_rewards((x * theta[arm]).sum(axis=-1), SIGMA / pm.math.sqrt(weight), reward)
 
 
 @reward_model(scale=Prior("HalfNormal", sigma=1), theta=NORMAL)
@@ -78,16 +78,12 @@ def heavy(x, reward, weight, scale, theta):
 @reward_model(theta=Prior("Normal", mu=1, sigma=Prior("HalfNormal"), dims="feature"))
 def counted(x, reward, theta):
     k = pm.Poisson("k", 3)
-    mu = x @ theta
-    pm.Normal("reward", mu, 1.0 + k, observed=reward)
-    return mu
+    return normal_rewards(x @ theta, 1.0 + k, reward)
 
 
 @reward_model(theta=Prior("Normal", mu=1, sigma=3, dims="feature", centered=False))
 def noncentred(x, reward, weight, theta):
-    mu = x @ theta
-    pm.Normal("reward", mu, SIGMA / pm.math.sqrt(weight), observed=reward)
-    return mu
+    return normal_rewards(x @ theta, SIGMA / pm.math.sqrt(weight), reward)
 
 
 @reward_model(theta=NORMAL)
@@ -109,6 +105,11 @@ def rows(n=40, d=3, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d))
     return x, x @ np.arange(1.0, d + 1) + SIGMA * rng.normal(size=n), rng.uniform(0.5, 2.0, n)
+
+
+def data(n=40, seed=0):
+    """The same, by their names."""
+    return dict(zip(("x", "reward", "weight"), rows(n, seed=seed), strict=True))
 
 
 def ridge(x, reward, weight, sigma=2.0):

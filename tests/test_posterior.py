@@ -19,7 +19,7 @@ from bayesbandit.inference.plan import plan
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import in_gate, slow_but
 
 matplotlib.use("Agg")
 
@@ -131,40 +131,52 @@ def test_arviz_works_on_the_tree():
     az.plot_ppc_dist(trees["wide"])
 
 
-@pytest.mark.slow
-def test_what_cannot_be_drawn_is_left_out_and_said():
-    posterior, _ = fitted(declared.potential)
-    with pytest.warns(UserWarning, match="without posterior_predictive: no variable is observed"):
-        tree = posterior.to_datatree(chains=1, draws=50)
-    assert set(tree.children) == GROUPS - {"prior_predictive", "posterior_predictive"}
-    flat, _ = fitted(declared.known.with_priors(theta=Prior("Flat", dims="feature")))
-    with pytest.warns(UserWarning, match="the tree is without prior"):
-        tree = flat.to_datatree(chains=1, draws=50)
-    assert set(tree.children) == GROUPS - {"prior", "prior_predictive"}
-
-
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=100, dims="feature"))
 def wide_counts(x, reward, weight, theta):
+    """Its prior has means of e^100, from which no count can be drawn."""
     rate = pm.math.exp(x @ theta)
     pm.Poisson("reward", rate, observed=reward)
     return rate
 
 
+@bb.reward_model(theta=declared.NORMAL)
+def by_a_sum(x, reward, weight, theta):
+    pm.Potential("balance", -((reward - x @ theta).sum() ** 2))
+    return declared.normal_rewards(x @ theta, 1, reward)
+
+
+LEFT_OUT = [  # a model, what is said, and the groups that are left out
+    (
+        declared.potential,
+        "posterior_predictive: no variable is observed",
+        {"prior_predictive", "posterior_predictive"},
+    ),
+    (
+        declared.known.with_priors(theta=Prior("Flat", dims="feature")),
+        "prior",
+        {"prior", "prior_predictive"},
+    ),
+    (wide_counts, "prior_predictive: lam value too lar", {"prior_predictive"}),
+    (by_a_sum, "log_likelihood: the potential 'balance' is no", {"log_likelihood"}),
+]
+
+
 @pytest.mark.slow
-def test_counts_beyond_any_number_are_left_out_and_said():
-    """A prior has means of e^100, from which no count can be drawn."""
-    x = np.ones((8, 1))
-    posterior = bb.fit(wide_counts, x, np.arange(8.0), engine="laplace", seed=0)
-    with pytest.warns(UserWarning, match="the tree is without prior_predictive: lam value too lar"):
+@pytest.mark.parametrize(("model", "said", "groups"), LEFT_OUT)
+@in_gate(4)
+def test_what_cannot_be_drawn_is_left_out_and_said(model, said, groups):
+    x, reward, weight = declared.rows(8)
+    counts = model is wide_counts
+    engine = "laplace" if counts else "auto"
+    posterior = fit(model, x, np.arange(8.0) if counts else reward, weight, engine=engine, seed=0)
+    with pytest.warns(UserWarning, match=f"the tree is without {said}"):
         tree = posterior.to_datatree(chains=1, draws=50)
-    assert set(tree.children) == GROUPS - {"prior_predictive"}
+    assert set(tree.children) == GROUPS - groups
 
 
 def sampled(values, **said):
-    x, reward, weight = declared.rows()
-    rows = {"x": x, "reward": reward, "weight": weight}
-    draws = SampledDraws({"theta": values}, **said)
-    return Posterior(plan(declared.known, 3, engine="laplace"), rows, draws, 0), x
+    rows, draws = declared.data(), SampledDraws({"theta": values}, **said)
+    return Posterior(plan(declared.known, 3, engine="laplace"), rows, draws, 0), rows["x"]
 
 
 @pytest.mark.slow
@@ -294,13 +306,6 @@ def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     assert tree["sample_stats"]["lp"].dims == ("chain", "draw")
 
 
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def by_a_sum(x, reward, weight, theta):
-    pm.Normal("reward", x @ theta, 1, observed=reward)
-    pm.Potential("balance", -((reward - x @ theta).sum() ** 2))
-    return x @ theta
-
-
 def normal(mu, reward):
     return pm.logp(pm.Normal.dist(mu, 0.5), reward)
 
@@ -338,12 +343,3 @@ def test_the_pointwise_log_likelihood_is_the_same_however_a_model_is_written(way
     mu = tree["posterior"]["theta"].values @ x.T
     [found] = tree["log_likelihood"].ds.data_vars.values()
     np.testing.assert_allclose(found.values, norm.logpdf(reward, mu, 0.5), rtol=1e-8)
-
-
-@pytest.mark.slow
-def test_a_potential_of_all_rows_leaves_no_pointwise_log_likelihood():
-    rng = np.random.default_rng(0)
-    x, reward = rng.normal(size=(12, 2)), rng.normal(size=12)
-    with pytest.warns(UserWarning, match="without log_likelihood: the potential 'balance' is no"):
-        tree = bb.fit(by_a_sum, x, reward, seed=0).to_datatree(chains=2, draws=100)
-    assert "log_likelihood" not in tree.children

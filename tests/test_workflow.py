@@ -5,62 +5,27 @@ import warnings
 from unittest.mock import Mock
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.inference.nuts import Nuts
+from tests import declarations as declared
+from tests.inference.linear import centred_contexts, named_dimensions
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
 
 @bb.reward_model(theta=NORMAL)
 def linear(x, reward, theta):
-    mu = x @ theta
-    pm.Normal("r", mu, 0.5, observed=reward)
-    return mu
-
-
-@bb.reward_model(theta=NORMAL)
-def clicks(x, reward, theta):
-    p = pm.math.sigmoid(x @ theta)
-    pm.Bernoulli("r", p, observed=reward)
-    return p
-
-
-@bb.reward_model(theta=NORMAL)
-def logits(x, reward, theta):
-    eta = x @ theta
-    pm.Bernoulli("r", logit_p=eta, observed=reward)
-    return eta
-
-
-@bb.reward_model(theta=NORMAL)
-def shifted(x, reward, theta):
-    mu = x @ theta
-    pm.Normal("r", mu, 1.0, observed=reward)
-    return mu + 1.0
+    return declared.normal_rewards(x @ theta, 0.5, reward, "r")
 
 
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="arm"))
 def of_arms(x, reward, arm, theta):
-    mu = theta[arm] + x[:, 0]
-    pm.Normal("r", mu, 0.5, observed=reward)
-    return mu
+    return declared.normal_rewards(theta[arm] + x[:, 0], 0.5, reward, "r")
 
 
-@bb.reward_model(theta=NORMAL)
-def by_potential(x, reward, weight, theta):
-    mu = x @ theta
-    pm.Potential("r", -0.5 * weight * (reward - mu) ** 2)
-    return mu
-
-
-@bb.reward_model(theta=NORMAL)
-def of_means(x, reward, theta):
-    mu = (x - x.mean(axis=0)) @ theta
-    pm.Normal("r", mu, 1.0, observed=reward)
-    return mu
+NAMED, OF_MEANS = map(bb.reward_model(), (named_dimensions, centred_contexts))
 
 
 def world(n=40, d=2):
@@ -80,7 +45,7 @@ def test_prior_predictive_has_the_prior_s_moments():
     np.testing.assert_allclose(rewards.var(axis=0), [5.25, 0.25], rtol=0.12)
 
 
-@pytest.mark.parametrize("model", [linear, clicks])
+@pytest.mark.parametrize("model", [linear, declared.binary])
 def test_a_mean_reward_passes_its_check(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -88,10 +53,15 @@ def test_a_mean_reward_passes_its_check(model):
     assert list(table.columns) == ["difference", "se", "z"]
 
 
-@pytest.mark.parametrize("model", [logits, shifted])
-def test_another_mean_is_found(model):
+@pytest.mark.slow
+def test_the_rewards_of_a_declaration_that_names_its_dimensions_are_checked():
+    """They are those that it observes."""
+    assert (NAMED.check(world()[0])["z"].abs() < 5).all()
+
+
+def test_another_mean_is_found():
     with pytest.warns(UserWarning, match="returns another mean than its rewards have"):
-        assert (model.check(world()[0])["z"].abs() > 5).any()
+        assert (declared.squared.check(world()[0])["z"].abs() > 5).any()
 
 
 @pytest.mark.slow
@@ -160,8 +130,8 @@ def test_what_is_no_table_of_models(models, said):
     ("model", "told"),
     [
         (linear, "a bandit plays it: each reward updates the posterior, in closed form"),
-        (clicks, "a bandit plays it: each reward weights the posterior draws"),
-        (of_means, "no bandit plays it: .*depends on other rows"),
+        (declared.binary, "a bandit plays it: each reward weights the posterior draws"),
+        (OF_MEANS, "no bandit plays it: .*depends on other rows"),
     ],
 )
 def test_explain_says_how_a_bandit_learns(model, told):
@@ -181,10 +151,10 @@ def test_a_prior_has_no_observations_and_needs_contexts():
 
 def test_rewards_by_a_potential_cannot_be_drawn():
     x, reward = world()
-    with pytest.raises(ValueError, match=r"by_potential: rewards can be drawn where .*'r'"):
-        by_potential.prior_predictive(x)
-    with pytest.raises(ValueError, match="by_potential: rewards can be drawn where"):
-        bb.fit(by_potential, x, reward, seed=0).predict(x, "response")
+    with pytest.raises(ValueError, match=r"potential: rewards can be drawn where .*'fit'"):
+        declared.potential.prior_predictive(x)
+    with pytest.raises(ValueError, match="potential: rewards can be drawn where"):
+        bb.fit(declared.potential, x, reward, seed=0).predict(x, "response")
 
 
 @pytest.mark.parametrize("progress", [True, False])
@@ -202,5 +172,5 @@ def test_progress_is_shown_by_nuts(monkeypatch, progress):
     monkeypatch.setattr(Nuts, "_with", Mock())
     x, reward = world()
     with pytest.raises(KeyboardInterrupt):
-        bb.fit(clicks, x, reward > 0, engine="nuts", seed=0, progress=progress)
+        bb.fit(declared.binary, x, reward > 0, engine="nuts", seed=0, progress=progress)
     assert asked == [progress]

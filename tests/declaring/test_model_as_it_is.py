@@ -1,7 +1,6 @@
 """What a model of someone else's has in it is taken as it is, or refused in one true sentence."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from pymc.distributions.transforms import ordered
 import bayesbandit as bb
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel
+from tests.declarations import normal_rewards
 
 N = 60
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -110,20 +110,6 @@ def test_no_bandit_compiles_at_every_refit():
         bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2)
 
 
-def smooth(x, reward):
-    basis = pm.gp.HSGP(m=[4], c=1.5, cov_func=pm.gp.cov.ExpQuad(1, ls=1.0))
-    basis.prior_linearized(np.array([[-3.0], [3.0]]))
-    mu = basis.prior("f", X=x)
-    pm.Normal("y", mu, 1, observed=reward)
-    return mu
-
-
-def test_warnings_of_internal_copies_do_not_leak():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        assert "exact_gaussian" in RewardModel(smooth, {}).explain(1)
-
-
 AGE, INCOME = 0, 1
 
 
@@ -133,9 +119,7 @@ AGE, INCOME = 0, 1
     level=bb.Prior("Normal", mu=0, sigma=1, dims="region"),
 )
 def by_number(x, reward, slope, level):
-    mu = x[:, AGE] * slope + level[pt.cast(x[:, INCOME] > 0, "int64")]
-    pm.Normal("reward", mu, 1, observed=reward)
-    return mu
+    return normal_rewards(x[:, AGE] * slope + level[pt.cast(x[:, INCOME] > 0, "int64")], 1, reward)
 
 
 def test_columns_by_number_and_labels_of_dimensions():
@@ -150,8 +134,3 @@ def test_columns_by_number_and_labels_of_dimensions():
     assert pickle.loads(pickle.dumps(by_number)) == by_number
     bandit = bb.Bandit(["a", "b"], by_number, bb.Thompson(), n_features=2)
     bandit.observe(bandit.choose(x[0]), 1.0)
-
-
-def test_names_of_columns_are_no_setting_of_a_declaration():
-    with pytest.raises(TypeError, match=r"prior 'features' is not an argument of smooth"):
-        bb.reward_model(features=["age", "income"])(smooth)

@@ -6,6 +6,7 @@ import pymc.dims as pmd
 import pytensor.tensor as pt
 from pytensor.xtensor import as_xtensor
 
+from tests.declarations import normal_rewards
 from tests.inference.declared import rows
 
 D, K, N, SIGMA = 3, 4, 30, 0.7
@@ -13,30 +14,42 @@ RHO = 0.5 ** np.abs(np.subtract.outer(range(D), range(D)))  # a covariance that 
 BASIS = np.random.default_rng(7).normal(size=(D, 5))
 
 
-def observe(mu, reward, weight, name="reward"):
-    pm.Normal(name, mu, SIGMA / pm.math.sqrt(weight), observed=reward)
-    return mu
+def observe(mu, reward, weight):
+    return normal_rewards(mu, SIGMA / pm.math.sqrt(weight), reward)
 
 
 def by_weight(x, weight):
     return SIGMA / pt.sqrt(weight)
 
 
-def regression(name, theta, mean=lambda x, t: x @ t, seen=lambda r: r, sd=by_weight):
+def normal(mu=0.0, sigma=1.0, **shape):
+    return lambda: pm.Normal("theta", mu, sigma, **(shape or {"dims": "feature"}))
+
+
+standard = normal()
+
+
+def regression(
+    name,
+    theta=standard,
+    mean=lambda x, t: x @ t,
+    seen=lambda r: r,
+    sd=by_weight,
+    likelihood=None,
+):
     """Return a declaration: `theta()` makes θ, the mean reward is `mean(x, θ)`, and `seen(reward)`
-    is observed."""
+    is observed, or what `likelihood(mean, reward, weight)` says."""
 
     def declare(x, reward, weight):
         mu = mean(x, theta())
-        pm.Normal("reward", mu, sd(x, weight), observed=seen(reward))
+        if likelihood is None:
+            pm.Normal("reward", mu, sd(x, weight), observed=seen(reward))
+        else:
+            likelihood(mu, reward, weight)
         return mu
 
     declare.__name__ = name
     return declare
-
-
-def normal(mu=0.0, sigma=1.0, **shape):
-    return lambda: pm.Normal("theta", mu, sigma, **(shape or {"dims": "feature"}))
 
 
 def squares(x, t):
@@ -79,11 +92,11 @@ log_rewards = regression("log_rewards", normal(), seen=lambda r: pt.log(1 + pt.a
 clipped = regression("clipped", normal(), seen=lambda r: pt.clip(r, -1, 1))
 
 
-def precision_form(x, reward, weight):
-    theta = pm.Normal("theta", 0, tau=4, dims="feature")
-    mu = x @ theta
-    pm.Normal("reward", mu, tau=weight / SIGMA**2, observed=reward)
-    return mu
+precision_form = regression(
+    "precision_form",
+    lambda: pm.Normal("theta", 0, tau=4, dims="feature"),
+    likelihood=lambda mu, r, w: pm.Normal("reward", mu, tau=w / SIGMA**2, observed=r),
+)
 
 
 def gaussian_process(x, reward, weight):
@@ -100,27 +113,32 @@ def non_centred(x, reward, weight):
     return observe(x @ theta, reward, weight)
 
 
-def power_two(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    mu = x @ theta
-    pm.Potential("likelihood", -0.5 * (weight * (reward - mu) ** 2 / SIGMA**2).sum())
-    return mu
+def log_normal(r, mu):
+    return pm.logp(pm.Normal.dist(mu, SIGMA), r)
 
 
-def weights_by_potential(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    pm.Potential("likelihood", weight * pm.logp(pm.Normal.dist(mu, SIGMA), reward))
-    return mu
+def potential(name, log_likelihood):
+    """A declaration whose likelihood is a potential of mean, reward and weight."""
+    return regression(
+        name, likelihood=lambda *rows: pm.Potential("likelihood", log_likelihood(*rows))
+    )
 
 
-def weights_by_custom(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-
-    def logp(value, mu, weight):
-        return weight * pm.logp(pm.Normal.dist(mu, SIGMA), value)
-
-    pm.CustomDist("reward", mu, weight, logp=logp, observed=reward)
-    return mu
+power_two = potential("power_two", lambda m, r, w: -0.5 * (w * (r - m) ** 2 / SIGMA**2).sum())
+weights_by_potential = potential("weights_by_potential", lambda m, r, w: w * log_normal(r, m))
+averaged = potential("averaged", lambda m, r, w: pt.mean(log_normal(r, m)))
+weights_by_custom = regression(
+    "weights_by_custom",
+    likelihood=lambda m, r, w: pm.CustomDist(
+        "reward", m, w, logp=lambda r, m, w: w * log_normal(r, m), observed=r
+    ),
+)
+joint_noise = regression(
+    "joint_noise",
+    likelihood=lambda m, r, w: pm.MvNormal(
+        "reward", m, cov=0.3 + pt.diag(SIGMA**2 / w), observed=r
+    ),
+)
 
 
 def two_likelihoods(x, reward, weight):
@@ -129,22 +147,9 @@ def two_likelihoods(x, reward, weight):
     return observe(x @ theta, reward, weight)
 
 
-def joint_noise(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    cov = 0.3 + pt.diag(SIGMA**2 / weight)
-    pm.MvNormal("reward", mu, cov=cov, observed=reward)
-    return mu
-
-
 def zellner(x, reward, weight):
     theta = pm.MvNormal("theta", np.zeros(D), tau=x.T @ x / 10, dims="feature")
     return observe(x @ theta, reward, weight)
-
-
-def averaged(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    pm.Potential("likelihood", pt.mean(pm.logp(pm.Normal.dist(mu, SIGMA), reward)))
-    return mu
 
 
 def logarithms(x, reward, weight):

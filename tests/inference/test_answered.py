@@ -11,8 +11,8 @@ from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests.cases import moments_of
+from tests.declarations import EACH, normal_rewards
 
-THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ONE = bb.Prior("Normal", mu=0, sigma=1)
 
 
@@ -39,7 +39,7 @@ def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
         pm.Poisson("reward", pm.math.exp(x @ theta), observed=pm.math.round(100 * reward))
         return pm.math.exp(x @ theta) / 100
 
-    exact, safe = (RewardModel(f, {"theta": THETA}) for f in (cents, rounded))
+    exact, safe = (RewardModel(f, {"theta": EACH}) for f in (cents, rounded))
     x, _ = rows(2)
     with pytest.raises(ValueError, match=r"0.29 makes it 28\.9+6: observed=pm\.math\.round"):
         exact.build(x, [0.25, 0.29])
@@ -67,7 +67,7 @@ def test_one_column_times_a_vector(columns):
         pm.StudentT("reward", nu=4, mu=mu, sigma=1, observed=reward)
         return mu
 
-    model = RewardModel(column, {"theta": THETA})
+    model = RewardModel(column, {"theta": EACH})
     bandit = bb.Bandit(
         2, bb.Sampled(model, engine="laplace", draws=10), bb.Thompson(), n_features=3, seed=0
     )
@@ -76,14 +76,24 @@ def test_one_column_times_a_vector(columns):
     assert np.isfinite(bandit.choose(x).mean).all()
 
 
+def level(x, reward, m):
+    return normal_rewards(m, 1, reward)
+
+
+def penalised(x, reward, m):
+    pm.Potential("once", -0.5 * m**2)
+    pm.Potential("each", -0.5 * (reward - m) ** 2)
+    return m
+
+
+def fixed(x, reward, m):
+    normal_rewards(m, 1, reward)
+    return 3.0
+
+
 @pytest.mark.slow
 def test_one_number_for_all_contexts_streams():
     """m ~ N(0, 1), rewards N(m, 1): m | rewards ~ N(Σr/(n + 1), 1/(n + 1))."""
-
-    def level(x, reward, m):
-        pm.Normal("reward", m, 1, observed=reward)
-        return m
-
     bandit = bb.Bandit(2, RewardModel(level, {"m": ONE}), bb.Thompson(), n_features=0, seed=0)
     assert isinstance(bandit.belief, Regressions)
     for r in (1.0, 3.0):
@@ -92,29 +102,14 @@ def test_one_number_for_all_contexts_streams():
     np.testing.assert_allclose([mean[0, 0], sd[0, 0]], [4 / 3, 1 / np.sqrt(3)], atol=1e-12)
 
 
-@pytest.mark.slow
-def test_a_penalty_of_the_level_is_no_row_of_it():
-    """exp(−m²/2) is there once, however many rows there are."""
-
-    def penalised(x, reward, m):
-        pm.Potential("once", -0.5 * m**2)
-        pm.Potential("each", -0.5 * (reward - m) ** 2)
-        return m
-
+@pytest.mark.parametrize(("function", "once"), [(penalised, 2), (fixed, 1)])
+def test_a_level_with_a_penalty_or_a_mean_that_is_a_number(function, once):
+    """exp(−m²/2), of the prior and of a penalty, is there once, however many rows there are."""
     x, reward = rows()
-    posterior = bb.fit(RewardModel(penalised, {"m": ONE}), x, reward)
-    assert posterior.coefficients["m"][0] == pytest.approx(reward.sum() / (len(reward) + 2))
-
-
-def test_a_mean_that_is_a_number():
-    def fixed(x, reward, m):
-        pm.Normal("reward", m, 1, observed=reward)
-        return 3.0
-
-    x, reward = rows()
-    posterior = bb.fit(RewardModel(fixed, {"m": ONE}), x, reward)
-    assert posterior.mean(x).tolist() == [3.0] * len(x)
-    assert posterior.coefficients["m"][0] == pytest.approx(reward.sum() / (len(reward) + 1))
+    posterior = bb.fit(RewardModel(function, {"m": ONE}), x, reward)
+    level = reward.sum() / (len(reward) + once)
+    assert posterior.coefficients["m"][0] == pytest.approx(level)
+    assert posterior.mean(x) == pytest.approx([3.0 if function is fixed else level] * len(x))
 
 
 def unobserved(x, reward, theta):
@@ -136,9 +131,9 @@ def penalty(x, reward, theta):
 def test_rewards_must_be_observed(function):
     words = f"{function.__name__} declares no likelihood of the rewards: .*observed=reward"
     with pytest.raises(ValueError, match=words):
-        RewardModel(function, {"theta": THETA}).explain(3)
+        RewardModel(function, {"theta": EACH}).explain(3)
     with pytest.raises(ValueError, match=words):
-        bb.fit(RewardModel(function, {"theta": THETA}), *rows())
+        bb.fit(RewardModel(function, {"theta": EACH}), *rows())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +146,7 @@ def test_names_that_are_taken_are_said(name):
         return mu
 
     with pytest.raises(ValueError, match=f"clash: .* called '{name}': x, .*mean_reward, feature"):
-        RewardModel(clash, {"theta": THETA}).build(*rows())
+        RewardModel(clash, {"theta": EACH}).build(*rows())
 
 
 def test_a_prior_is_told_the_names_that_are_taken():
@@ -159,7 +154,7 @@ def test_a_prior_is_told_the_names_that_are_taken():
         return x @ theta
 
     with pytest.raises(TypeError, match=r"prior 'arm_index' is a name of .*; taken are x, reward"):
-        RewardModel(clash, {"theta": THETA, "arm_index": ONE})
+        RewardModel(clash, {"theta": EACH, "arm_index": ONE})
 
 
 @pytest.mark.slow
@@ -184,7 +179,7 @@ def test_rewards_may_be_observed_several_times(times):
     mean, _ = moments(bb.fit(model, None, won), "p")
     np.testing.assert_allclose(mean, (1 + 2 * times) / (2 + 3 * times), rtol=1e-12)
     x, reward = rows()
-    mean, covariance = moments(bb.fit(RewardModel(levels, {"theta": THETA}), x, reward), "theta")
+    mean, covariance = moments(bb.fit(RewardModel(levels, {"theta": EACH}), x, reward), "theta")
     np.testing.assert_allclose(covariance, np.linalg.inv(np.eye(3) + times * x.T @ x), atol=1e-12)
 
 
@@ -208,4 +203,4 @@ def test_a_mean_that_is_drawn_at_random_is_refused(of):
         return returned(r, z, x @ theta)
 
     with pytest.raises(ValueError, match=f"declared must return the mean reward; .*{words}"):
-        RewardModel(declared, {"theta": THETA}).explain(n_features=3)
+        RewardModel(declared, {"theta": EACH}).explain(n_features=3)

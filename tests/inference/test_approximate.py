@@ -13,16 +13,11 @@ from tests import declarations as declared
 from tests.cases import few
 
 
-def data(n=40, seed=0):
-    x, reward, weight = declared.rows(n, seed=seed)
-    return {"x": x, "reward": reward, "weight": weight}
-
-
 @pytest.mark.parametrize("model", [declared.known, declared.potential])
 @few("model1")
 def test_laplace_is_exact_for_a_gaussian_whatever_the_rows(model):
     target = plan(model, 3, engine="laplace").method.target
-    for rows in (data(40), data(7, seed=1)):
+    for rows in (declared.data(40), declared.data(7, seed=1)):
         mean, covariance = declared.ridge(**rows)
         found = target.on(rows).laplace()
         np.testing.assert_allclose(found.mean, mean, rtol=1e-8)

@@ -15,15 +15,11 @@ from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
 
 
 def given(eta, reward, weight, kind):
-    if kind == PROBIT:
-        p = pm.math.invprobit(eta)
-        pm.Potential("r", weight * pm.logp(pm.Bernoulli.dist(p), reward))
-        return p
     if kind == NEGATIVE_BINOMIAL:
         mu = pm.math.exp(eta)
         pm.NegativeBinomial("r", mu=mu, alpha=2.5, observed=reward)
         return mu
-    p = pm.math.sigmoid(eta)
+    p = pm.math.invprobit(eta) if kind == PROBIT else pm.math.sigmoid(eta)
     pm.Potential("r", weight * pm.logp(pm.Bernoulli.dist(p), reward))
     return p
 
@@ -38,66 +34,50 @@ def learned(tau, kind=BINOMIAL, constant=0.0):
     return bb.reward_model(tau=tau)(scaled)
 
 
-def heavy(theta, kind=BINOMIAL, constant=0.0):
-    """Coefficients with a prior that is a mixture of normals."""
+def fixed(theta, kind=BINOMIAL, constant=0.0):
+    """Coefficients with a prior of their own."""
 
-    def mixed(x, reward, weight, theta):
+    def direct(x, reward, weight, theta):
         return given(constant + x @ theta, reward, weight, kind)
 
-    return bb.reward_model(theta=theta)(mixed)
+    return bb.reward_model(theta=theta)(direct)
 
 
-def prior(name, **parameters):
-    return bb.Prior(name, **parameters, dims="feature")
-
-
-SCALES = {  # priors of τ, as declared and of scipy
-    "HalfNormal": (bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5)),
-    "HalfCauchy": (bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7)),
-}
-TAILS = {  # priors of θ
-    "Laplace": (prior("Laplace", mu=0.5, b=0.8), stats.laplace(0.5, 0.8)),
-}
-KINDS = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
+LAPLACE = bb.Prior("Laplace", mu=0.5, b=0.8, dims="feature")
+CASES = [  # a prior, as declared and of scipy, and the likelihood; the prior is of τ or of θ
+    (learned, bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5), BINOMIAL),
+    (learned, bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7), PROBIT),
+    (fixed, LAPLACE, stats.laplace(0.5, 0.8), NEGATIVE_BINOMIAL),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", KINDS, ids=str)
-def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
+@pytest.mark.parametrize(("declare", "prior", "exact", "kind"), CASES)
+def test_one_coefficient_and_its_scale_against_quadrature(declare, prior, exact, kind, rng):
     """With a constant in the predictor, by weights, of few rows: means and sds within 4.5
     standard errors."""
-    name, kind = case
     x = rng.normal(size=(4, 1)) * 1.5
     reward = np.array([1.0, 0.0, 1.0, 1.0] if kind != NEGATIVE_BINOMIAL else [4.0, 0.0, 1.0, 2.0])
     weight = {BINOMIAL: [0.3, 2.5, 3.0, 1.0], PROBIT: [1, 2, 3, 1]}.get(kind, np.ones(4))
     weight, family = np.array(weight, dtype=float), Family(kind, 2.5 if kind > PROBIT else 1.0)
-    model = (learned(SCALES[name][0], kind, 0.4) if name in SCALES else
-             heavy(TAILS[name][0], kind, 0.4))  # fmt: skip
-    found = match(template(model, 1, None))
+    found = match(template(declare(prior, kind, 0.4), 1, None))
     assert isinstance(found, Augmented), found
     drawn = found.sample({"x": x, "reward": reward, "weight": weight}, draws=8_000, chains=2)
     theta = np.linspace(-12, 12, 4801)
-    likelihood = np.array([family.total(0.4 + x[:, 0] * t, reward, weight) for t in theta])
-    if name in SCALES:
-        tau = SCALES[name][1].ppf((np.arange(800) + 0.5) / 800)  # equal masses
-        log_p = likelihood + stats.norm.logpdf(theta, 0, tau[:, None])
-    else:
-        tau = np.ones(1)
-        log_p = (likelihood + TAILS[name][1].logpdf(theta))[None]
+    log_p = np.array([[family.total(0.4 + x[:, 0] * t, reward, weight) for t in theta]])
+    tau = exact.ppf((np.arange(800) + 0.5) / 800)  # equal masses
+    of_scale = declare is learned
+    log_p = log_p + (stats.norm.logpdf(theta, 0, tau[:, None]) if of_scale else exact.logpdf(theta))
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
-    exact = {"theta": (theta, p.sum(axis=0)), "log tau": (np.log(tau), p.sum(axis=1))}
-    ours = {"theta": drawn.values["theta"].ravel()}
-    ess = {"theta": drawn.diagnostics.ess["theta"]}
-    if name in SCALES:
-        ours["log tau"] = np.log(drawn.values["tau"]).ravel()
-        ess["log tau"] = drawn.diagnostics.ess["tau"]
-    for v, values in ours.items():
-        at, mass = exact[v]
-        mean = at @ mass
+    checked = {"theta": (drawn.values["theta"], theta, p.sum(axis=0))}
+    if of_scale:
+        checked["tau"] = np.log(drawn.values["tau"]), np.log(tau), p.sum(axis=1)
+    for name, (values, at, mass) in checked.items():
+        mean, ess = at @ mass, drawn.diagnostics.ess[name]
         sd = np.sqrt((at - mean) ** 2 @ mass)
-        assert abs(values.mean() - mean) < 4.5 * sd / np.sqrt(ess[v]), v
-        assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess[v]), v
+        assert abs(values.mean() - mean) < 4.5 * sd / np.sqrt(ess), name
+        assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess), name
 
 
 @pytest.mark.slow
@@ -148,29 +128,22 @@ def test_what_is_left_to_nuts_is_left_with_a_reason(model, why):
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
 
-@bb.reward_model(theta=EACH)
-def counts(x, reward, theta):
-    mu = pm.math.exp(x @ theta)
-    pm.NegativeBinomial("reward", mu=mu, alpha=2.0, observed=reward, dims="row")
-    return mu
-
-
-@bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))
-def counts_of_a_scale(x, reward, tau):
-    mu = pm.math.exp(x @ pm.Normal("theta", 0, 3 * tau, dims="feature"))
-    pm.NegativeBinomial("reward", mu=mu, alpha=2.0, observed=reward)
-    return mu
+COUNTS = [
+    fixed(EACH, NEGATIVE_BINOMIAL),
+    learned(bb.Prior("HalfNormal", sigma=3), NEGATIVE_BINOMIAL),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [counts, counts_of_a_scale], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", COUNTS, ids=lambda model: model.name)
 @pytest.mark.parametrize("mean", [0.1, 4.0, 500.0])
 def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     """Given Pólya–Gamma variables alone they hardly do where counts are large, or next to none; and
     a chain is there at once."""
     x = rng.normal(size=(200, 2))
     x[:, 0], mu = 1.0, mean * np.exp(0.3 * x[:, 1])
-    data = {"x": x, "reward": rng.negative_binomial(2, 2 / (2 + mu)).astype(float)}
+    reward = rng.negative_binomial(2, 2 / (2 + mu)).astype(float)
+    data = {"x": x, "reward": reward, "weight": np.ones(200)}
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05

@@ -145,6 +145,10 @@ s = pt.scalar("s")
         (pt.switch(pt.eq(pt.log(s - 1), -np.inf), 0.0, s), "non-polynomial function eq of 's'"),
         (pt.abs(s - 1), "non-polynomial function abs of 's'"),
         (pt.minimum(s, 5.0), "non-polynomial function minimum of 's'"),
+        (pt.clip(s, -5, 5), "non-polynomial function clip of 's'"),
+        (pt.switch(s > 100, 4.0, 1.0), "non-polynomial function gt of 's'"),
+        (pt.sqrt((s - 9) ** 2), "function sqrt of what may be 0, of 's'"),
+        (pt.sqrt((s + 9) ** 2) + pt.exp(s / 100), None),
         (pt.abs(1 - pt.sigmoid(s)), None),
         (pt.abs(pt.cast(1, "int8") + 0.5 - pt.sigmoid(s)), None),
         (pt.abs(0.5 - pt.sigmoid(s)), "non-polynomial function abs of 's'"),
@@ -170,7 +174,6 @@ def test_the_guards_of_a_uniform_are_beyond_its_bounds():
 
 
 def test_the_numbers_of_a_vector_are_not_one_number():
-    v = pt.vector("v", shape=(3,))
     graph = pt.switch(v[:, None] > v, 1.0, 2.0).sum()
     assert "gt" in (Analytic([graph], {v: 1.0}).fault(graph, most=1) or "")
 

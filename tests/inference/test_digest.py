@@ -21,8 +21,7 @@ import bayesbandit as bb
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.template import template
 from tests.cases import slow_but
-
-NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+from tests.declarations import EACH, normal_rewards
 
 
 class Settings:
@@ -34,7 +33,7 @@ def normal(value, mu):
 
 
 def of(declare, d=2, **priors):
-    model = bb.reward_model(theta=NORMAL, **priors)(declare)
+    model = bb.reward_model(theta=EACH, **priors)(declare)
     return digest(template(model, d, None))
 
 
@@ -42,9 +41,7 @@ def scaled(sigma):
     """A declaration whose noise is what `sigma()` says when it is built."""
 
     def declare(x, reward, theta):
-        mu = x @ theta
-        pm.Normal("r", mu, sigma(), observed=reward)
-        return mu
+        return normal_rewards(x @ theta, sigma(), reward)
 
     return declare
 
@@ -52,7 +49,7 @@ def scaled(sigma):
 @pytest.mark.slow
 def test_a_fit_is_of_what_the_declaration_reads_now():
     box = [0.5]
-    model = bb.reward_model(theta=NORMAL)(scaled(lambda: box[0]))
+    model = bb.reward_model(theta=EACH)(scaled(lambda: box[0]))
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 2))
     reward = x @ [1.0, 2.0] + rng.normal(size=40)
@@ -191,17 +188,17 @@ def test_transforms_are_told_by_their_bounds_and_jacobians():
 
 @pytest.mark.slow
 def test_rows_do_not_count_and_shapes_do():
-    model = bb.reward_model(theta=NORMAL)(scaled(lambda: 1.0))
+    model = bb.reward_model(theta=EACH)(scaled(lambda: 1.0))
     few, many = (np.random.default_rng(n).normal(size=(n, 3)) for n in (5, 50))
     assert digest(model.build(few, few[:, 0])) == digest(model.build(many, many[:, 0]))
     assert of(scaled(lambda: 1.0), d=3) != of(scaled(lambda: 1.0), d=4)
 
     def sized(x, reward, theta):
         e = pm.Normal("e", 0, 1, shape=x.shape[0])
-        pm.Normal("r", x @ theta + e, 1, observed=reward)
+        normal_rewards(x @ theta + e, 1, reward)
         return x @ theta
 
-    by_rows = bb.reward_model(theta=NORMAL)(sized)
+    by_rows = bb.reward_model(theta=EACH)(sized)
     for rows in (many, few):  # a plan for 50 values of e is none for 5
         assert bb.fit(by_rows, rows, rows[:, 0]).coefficients["e"][0].shape == (len(rows),)
     with pytest.raises(ValueError, match="cannot be computed on any number of rows"):
@@ -212,10 +209,9 @@ def test_rows_do_not_count_and_shapes_do():
 def test_a_declaration_that_reads_its_rows_is_fitted_on_them_and_plays_no_bandit():
     def standardised(x, reward, theta):
         mu = (x - x.get_value().mean(axis=0)) @ theta
-        pm.Normal("r", mu, reward.std().eval(), observed=reward)
-        return mu
+        return normal_rewards(mu, reward.std().eval(), reward)
 
-    model = bb.reward_model(theta=NORMAL)(standardised)
+    model = bb.reward_model(theta=EACH)(standardised)
     rng = np.random.default_rng(0)
     x = 5.0 + rng.normal(size=(30, 2))
     reward = 3.0 * rng.normal(size=30)

@@ -1,14 +1,11 @@
-"""Forms that are read off values: known numbers, in any units; and where numbers may settle it."""
+"""Forms that are read off values: known numbers, in any units."""
 
 import math
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from bayesbandit.inference.graph_analysis.degrees import Analytic
-from bayesbandit.inference.graph_analysis.density import read as density_of
 from bayesbandit.inference.graph_analysis.form import (
     NoForm,
     Part,
@@ -17,7 +14,6 @@ from bayesbandit.inference.graph_analysis.form import (
     added,
     summands,
 )
-from tests.inference.declared import built, rows
 
 Z, V, W = pt.vector("z", shape=(3,)), pt.vector("v", shape=(3,)), pt.scalar("w")
 
@@ -108,49 +104,3 @@ def test_a_sum_of_squares_of_different_scales_is_one_of_two_graphs():
     with pytest.raises(NoForm, match="no monomial"):
         form(whole)
     assert [form(sign * g).squares.coef.size for g, sign in added(whole, 1.0)] == [3, 3]
-
-
-def observed(sd=lambda x, reward, weight, s: 1.0, seen=lambda reward: reward):
-    """A declaration of normal rewards, with a scale s > 0."""
-
-    def declare(x, reward, weight):
-        theta, s = pm.Normal("theta", 0, 1, dims="feature"), pm.HalfNormal("s", 10)
-        mu = x @ theta
-        pm.Normal("reward", mu, sd(x, reward, weight, s), observed=seen(reward))
-        return mu
-
-    return declare
-
-
-TRAPS = {
-    "a clipped reward": (
-        observed(seen=lambda reward: pt.clip(reward, -5, 5)),
-        observed(seen=lambda reward: reward / 5),
-    ),
-    "a far context": (
-        observed(lambda x, reward, weight, s: pt.switch(x[:, 0] > 100, 4.0, 1.0)),
-        observed(lambda x, reward, weight, s: pt.exp(x[:, 0] / 100)),
-    ),
-    "a large reward": (
-        observed(lambda x, reward, weight, s: pt.switch(pt.abs(reward) > 1000, 2.0, 1.0)),
-        observed(lambda x, reward, weight, s: pt.switch(weight > 0, 2.0, 1.0)),
-    ),
-    "a scale about 9": (
-        observed(lambda x, reward, weight, s: pt.sqrt((s - 9) ** 2)),
-        observed(lambda x, reward, weight, s: pt.sqrt((s + 9) ** 2)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TRAPS)
-def test_what_no_trial_row_shows_is_refused_and_its_harmless_twin_is_not(name):
-    faults = []
-    for declare in TRAPS[name]:
-        density = density_of(built(declare, rows()))
-        inputs, values = density.inputs, density.values
-        seeds = dict.fromkeys([density.mean_input, *values.values(), *inputs.values()], 1.0)
-        positive = values["s"], inputs["weight"]
-        [graph] = [term.given_mean for term in density.terms if term.on_data]
-        faults.append(Analytic([graph], seeds, positive).fault(graph, most=1))
-    assert faults[0]
-    assert not faults[1]

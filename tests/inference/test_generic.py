@@ -15,11 +15,11 @@ from bayesbandit.inference.gibbs.problem import lay_out
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
 from tests.cases import in_gate
+from tests.declarations import EACH, HALF, normal_rewards
 from tests.inference.declared import log_densities
 from tests.inference.test_gibbs import BLOCKS
 
-EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
-IG, HALF = Prior("InverseGamma", alpha=2, beta=2), Prior("HalfNormal", sigma=1)
+IG = Prior("InverseGamma", alpha=2, beta=2)
 FINITE = pm.distributions.transforms.Interval(lower=0.2, upper=5.0)
 
 
@@ -52,51 +52,46 @@ def potential(f, s=IG):
 
 @reward_model(theta=EACH, s=Prior("HalfNormal", sigma=1, dims="arm"))
 def by_arm(x, reward, arm, theta, s):
-    mu = x @ theta
-    pm.Normal("r", mu, s[arm], observed=reward)
-    return mu
+    return normal_rewards(x @ theta, s[arm], reward, "r")
 
 
 @reward_model(mu0=EACH, tau=HALF, sigma=HALF)
 def hierarchy(x, reward, arm, mu0, tau, sigma):
     theta = pm.Normal("theta", mu0, tau, dims=("arm", "feature"))
-    mu = (x * theta[arm]).sum(axis=-1)
-    pm.Normal("r", mu, sigma, observed=reward)
-    return mu
+    return normal_rewards((x * theta[arm]).sum(axis=-1), sigma, reward, "r")
 
 
 @reward_model(theta=EACH, tau=HALF, sigma=HALF)
 def users(x, reward, theta, tau, sigma):
     u = pm.Normal("u", 0, tau, shape=4)
-    mu = x @ theta + u[pt.abs(x[:, 0]).astype("int64") % 4]
-    pm.Normal("r", mu, sigma, observed=reward)
-    return mu
+    return normal_rewards(x @ theta + u[pt.abs(x[:, 0]).astype("int64") % 4], sigma, reward, "r")
 
 
 @reward_model(theta=EACH, a=HALF, b=Prior("LogNormal", mu=0, sigma=0.5))
 def product(x, reward, theta, a, b):
-    mu = x @ theta
-    pm.Normal("r", mu, a * b, observed=reward)
-    return mu
+    return normal_rewards(x @ theta, a * b, reward, "r")
 
 
 @reward_model(sigma=HALF)
 def correlated(x, reward, sigma):
     C = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]])
     theta = pm.MvNormal("theta", np.ones(3), chol=pt.constant(np.linalg.cholesky(C)), shape=3)
-    mu = x @ theta
-    pm.Normal("r", mu, sigma, observed=reward)
-    return mu
+    return normal_rewards(x @ theta, sigma, reward, "r")
 
 
 @reward_model(theta=EACH)
 def truncated(x, reward, theta):
     s = pm.Normal("s", 1, 1, transform=FINITE)
-    pm.Normal("r", x @ theta, s, observed=reward)
-    return x @ theta
+    return normal_rewards(x @ theta, s, reward, "r")
+
+
+@reward_model(theta=EACH, q=Prior("Gamma", alpha=2, beta=2, dims="row"), s=HALF)
+def by_row_before_others(x, reward, theta, q, s):
+    return normal_rewards(x @ theta, s / pt.sqrt(q), reward, "r")
 
 
 SWEPT = {
+    "a variable by row before others": by_row_before_others,
     "switch on x": declared(lambda s, x, w, n: pt.switch(x[:, 2] > 100, 16 * s, s)),
     "weights with a power": declared(lambda s, x, w, n: s / w**1.5),
     "scale by row number": declared(lambda s, x, w, n: s * pt.sqrt(1 + pt.arange(x.shape[0]))),
@@ -222,9 +217,7 @@ def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     @reward_model(tau=HALF)
     def far(x, reward, tau):
         theta = pm.Normal("theta", 0, tau, dims="feature")
-        mu = x[:, :1] @ theta[:1] - 0.5 * x[:, 0] ** 2
-        pm.Normal("r", mu, 1.0, observed=reward)
-        return mu
+        return normal_rewards(x[:, :1] @ theta[:1] - 0.5 * x[:, 0] ** 2, 1.0, reward, "r")
 
     x = 1e6 * np.random.default_rng(0).normal(size=(40, 2))
     posterior = bb.fit(far, x, np.zeros(40), seed=0)
@@ -255,23 +248,6 @@ def test_the_identity_is_tested_on_the_rows():
     whole.layout.terms.linear[0] += 1e-3
     with pytest.raises(NotThisEngine, match="differs from the sampler's on these rows"):
         whole.check(state, np.random.default_rng(1))
-
-
-@pytest.mark.slow
-def test_a_variable_by_row_before_others_leaves_them_in_their_places():
-    """What was known of σ's prior was taken for that of the variable which then had its place."""
-
-    @reward_model(theta=EACH, q=Prior("Gamma", alpha=2, beta=2, dims="row"), s=HALF)
-    def model(x, reward, theta, q, s):
-        mu = x @ theta
-        pm.Normal("r", mu, s / pt.sqrt(q), observed=reward)
-        return mu
-
-    found = matched(model, rows(model, n=30))
-    for n in (12, 30, 45):
-        data = found.data(**rows(model, n=n))
-        state = found.start(len(data[0]), np.random.default_rng(0))
-        lay_out(found, data).check(state, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("before", [0, 1])

@@ -13,32 +13,26 @@ from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel, reward_model
+from tests.declarations import EACH, HALF, normal_rewards
 from tests.inference.declared import rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
-EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
 
 
 @reward_model(theta=EACH, sigma2=IG)
 def plain(x, reward, weight, theta, sigma2):
-    mu = x @ theta
-    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
-    return mu
+    return normal_rewards(x @ theta, pm.math.sqrt(sigma2 / weight), reward)
 
 
 @reward_model(theta=EACH, sigma=Prior("HalfNormal", sigma=1))
 def deviation(x, reward, weight, theta, sigma):
-    mu = x @ theta
-    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward, dims="row")
-    return mu
+    return normal_rewards(x @ theta, sigma / pm.math.sqrt(weight), reward)
 
 
 @reward_model(lam=Prior("Gamma", alpha=2, beta=1), sigma2=IG)
 def scaled_laplace(x, reward, weight, lam, sigma2):
     theta = pm.Laplace("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
-    mu = x @ theta
-    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
-    return mu
+    return normal_rewards(x @ theta, pm.math.sqrt(sigma2 / weight), reward)
 
 
 def gallery(name, **priors):
@@ -59,67 +53,55 @@ def logistic(x, reward, theta):
     return mu
 
 
-def normal(sigma):
-    """Coefficients about 0, of this scale."""
-    return Prior("Normal", mu=0, sigma=sigma, dims="feature")
+def coefficients(name, **parameters):
+    """Coefficients about 0, of this distribution."""
+    return Prior(name, mu=0, **parameters, dims="feature")
 
 
-LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
-KERNEL = {
+HALF_EACH = Prior("HalfNormal", sigma=1, dims="feature")
+CAUCHY, GAMMA = Prior("HalfCauchy", beta=1), Prior("Gamma", alpha=2, beta=1.8)
+CAUCHY_EACH = Prior("HalfCauchy", beta=0.7, dims="feature")
+CAUCHY_OF_CAUCHY = Prior("HalfCauchy", beta=CAUCHY, dims="feature")
+LAPLACE = coefficients("Laplace", b=1)
+OF_AN_SD = {
+    "Exponential": {"lam": 1},
+    "Gamma": {"alpha": 2, "beta": 1},
+    "InverseGamma": {"alpha": 2, "beta": 1},
+    "LogNormal": {"mu": 0, "sigma": 1},
+    "Uniform": {"lower": 0, "upper": 2},
+    "TruncatedNormal": {"mu": 1, "lower": 0},
+}
+MODELS = {
     "known noise": plain.with_priors(sigma2=1.0),
     "noise apart": plain,
     "ridge": conjugate_ridge,
     "laplace": plain.with_priors(theta=LAPLACE),
     "laplace, known noise": plain.with_priors(theta=LAPLACE, sigma2=0.7),
-    "laplace, learnt scale": plain.with_priors(
-        theta=Prior("Laplace", mu=0, b=Prior("HalfCauchy", beta=1), dims="feature")
-    ),
+    "laplace, learnt scale": plain.with_priors(theta=coefficients("Laplace", b=CAUCHY)),
     "scaled laplace": scaled_laplace.with_priors(lam=2.0),
     "park casella": park_casella,
-    "park casella, gamma": park_casella.with_priors(lambda2=Prior("Gamma", alpha=2, beta=1.8)),
+    "park casella, gamma": park_casella.with_priors(lambda2=GAMMA),
     "horseshoe": horseshoe,
-    "horseshoe, half-Cauchy": plain.with_priors(
-        theta=Prior(
-            "Normal",
-            mu=0,
-            sigma=Prior("HalfCauchy", beta=0.7, dims="feature"),
-            dims="feature",
-        )
-    ),
-}
-SWEPT = {
+    "horseshoe, half-Cauchy": plain.with_priors(theta=coefficients("Normal", sigma=CAUCHY_EACH)),
     "half-normal": deviation,
-    "half-Cauchy": deviation.with_priors(sigma=Prior("HalfCauchy", beta=1)),
+    "half-Cauchy": deviation.with_priors(sigma=CAUCHY),
     "half-Student": deviation.with_priors(sigma=Prior("HalfStudentT", nu=4, sigma=1)),
     "student": student,
     "student mixture": gallery("student_t_mixture", theta=EACH),
-    "student prior": plain.with_priors(
-        theta=Prior("StudentT", nu=4, mu=0, sigma=1, dims="feature")
-    ),
+    "student prior": plain.with_priors(theta=coefficients("StudentT", nu=4, sigma=1)),
     "precision": plain.with_priors(sigma2=Prior("Gamma", alpha=2, beta=2)),
-    "half-normal scale": plain.with_priors(sigma2=1.0, theta=normal(Prior("HalfNormal", sigma=1))),
-    "half-normal scales": plain.with_priors(
-        theta=normal(Prior("HalfNormal", sigma=1, dims="feature"))
-    ),
-    "laplace, half-normal scale": plain.with_priors(
-        theta=Prior("Laplace", mu=0, b=Prior("HalfNormal", sigma=1), dims="feature")
-    ),
+    "half-normal scale": plain.with_priors(sigma2=1.0, theta=coefficients("Normal", sigma=HALF)),
+    "half-normal scales": plain.with_priors(theta=coefficients("Normal", sigma=HALF_EACH)),
+    "laplace, half-normal scale": plain.with_priors(theta=coefficients("Laplace", b=HALF)),
     "half-Cauchy of half-Cauchy": deviation.with_priors(
-        theta=normal(Prior("HalfCauchy", beta=Prior("HalfCauchy", beta=1), dims="feature"))
+        theta=coefficients("Normal", sigma=CAUCHY_OF_CAUCHY)
     ),
     "log-normal": plain.with_priors(sigma2=Prior("LogNormal", mu=0, sigma=1)),
-    "half-Cauchy variance": plain.with_priors(sigma2=Prior("HalfCauchy", beta=1)),
-    "half-normal variance": plain.with_priors(sigma2=Prior("HalfNormal", sigma=1)),
+    "half-Cauchy variance": plain.with_priors(sigma2=CAUCHY),
+    "half-normal variance": plain.with_priors(sigma2=HALF),
     "bounded variance": plain.with_priors(sigma2=Prior("Uniform", lower=0.5, upper=2)),
-    **{
-        f"{name} sd": deviation.with_priors(sigma=Prior(name, **settings))
-        for name, settings in {
-            "Exponential": {"lam": 1}, "Gamma": {"alpha": 2, "beta": 1},
-            "InverseGamma": {"alpha": 2, "beta": 1}, "LogNormal": {"mu": 0, "sigma": 1},
-            "Uniform": {"lower": 0, "upper": 2}, "TruncatedNormal": {"mu": 1, "lower": 0},
-        }.items()
-    },
-}  # fmt: skip
+    **{f"{k} sd": deviation.with_priors(sigma=Prior(k, **v)) for k, v in OF_AN_SD.items()},
+}
 
 
 def engine(model: RewardModel, data) -> Gibbs:
@@ -158,9 +140,7 @@ def test_refused_with_the_variable_and_the_reason(name):
 def offset(x, reward, tau2):
     """Neither weights nor the identity map."""
     theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
-    mu = 1.0 + 0.5 * (x @ theta)
-    pm.Normal("reward", mu, 0.7, observed=reward, dims="row")
-    return mu
+    return normal_rewards(1.0 + 0.5 * (x @ theta), 0.7, reward)
 
 
 @reward_model(theta=EACH, sigma2=IG)
@@ -177,20 +157,17 @@ def walk(x, reward, tau2):
     theta = pm.GaussianRandomWalk(
         "theta", sigma=pm.math.sqrt(tau2), init_dist=pm.Normal.dist(0, 1), dims="feature"
     )
-    mu = x @ theta
-    pm.Normal("reward", mu, 1, observed=reward, dims="row")
-    return mu
+    return normal_rewards(x @ theta, 1, reward)
 
 
 @reward_model(tau2=IG)
 def dense(x, reward, tau2):
     theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
     pm.Potential("sum", -0.5 * (theta.sum() - 1) ** 2)
-    pm.Normal("reward", x @ theta, 1, observed=reward, dims="row")
-    return x @ theta
+    return normal_rewards(x @ theta, 1, reward)
 
 
-BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
+BLOCKS = MODELS | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
 BLOCKS |= {"walk": walk, "dense": dense}
 
 
@@ -199,7 +176,7 @@ BLOCKS |= {"walk": walk, "dense": dense}
 def test_same_seed_same_draws(name):
     """Whatever the number of chains; more chains go on from fewer states, on more rows."""
     data = rows()
-    found = engine((KERNEL | SWEPT)[name], data)
+    found = engine(MODELS[name], data)
     runs = [found.sample(data, 20, chains, 10, seed=8).values for chains in (1, 2)]
     np.testing.assert_array_equal(runs[0]["theta"], runs[1]["theta"][:1])
     assert runs[1]["theta"].shape == (2, 20, 3)
@@ -277,9 +254,7 @@ def test_coefficients_of_many_sds_of_the_noise_have_the_sds_of_least_squares(kno
     def precise(x, reward, tau2):
         theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
         sigma2 = noise**2 if known else pm.InverseGamma("sigma2", 20, 19 * noise**2)
-        mu = x @ theta
-        pm.Normal("reward", mu, pm.math.sqrt(sigma2), observed=reward)
-        return mu
+        return normal_rewards(x @ theta, pm.math.sqrt(sigma2), reward)
 
     x = rng.normal(size=(40, 3))
     reward = x @ np.array([1.0, -0.5, 0.3]) + noise * rng.normal(size=40)
@@ -300,9 +275,7 @@ def test_the_scale_of_a_random_walk_mixes(scale, rng):
     def walk(x, reward, tau):
         first = pm.Normal.dist(0, 1)
         theta = pm.GaussianRandomWalk("theta", 0, tau, init_dist=first, steps=D - 1)
-        mu = x @ theta
-        pm.Normal("reward", mu, 1.0, observed=reward)
-        return mu
+        return normal_rewards(x @ theta, 1.0, reward)
 
     x = rng.normal(size=(n, D))
     reward = x @ np.cumsum(scale * rng.normal(size=D)) + rng.normal(size=n)

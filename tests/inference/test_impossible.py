@@ -135,6 +135,20 @@ def test_a_level_of_the_context_is_not_blamed_on_the_reward():
         found.check("m", of([0.3, 0.1], np.array([[1.0, 0], [5, 0]])))
 
 
+def poisson(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.Poisson("reward", mu, observed=reward)
+    return mu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sd", [1, 1000])
+def test_large_rewards_and_contexts_do_not_overflow_into_a_refusal(sd):
+    """Under most draws of a vague prior the mean is 0 or ∞: not the reward's fault."""
+    found = possible_rewards(poisson, bb.Prior("Normal", mu=0, sigma=sd, dims="feature"))
+    found.check("m", of([5, 1000], np.full((2, 2), 300.0)))
+
+
 def possible_rewards(function, prior):
     return Functions(template(RewardModel(function, {"theta": prior}), 2, None)).likelihood
 

@@ -40,14 +40,10 @@ KERNEL = {  # the exponent of the scale in the precision, and the noise at scale
     unknown_noise.standard_deviation: (-2, 1),
     unknown_noise.double_noise: (-1, 4),
 }
-NO_KERNEL = (
-    unknown_noise.off_centre,
-    unknown_noise.correlated,
-    unknown_noise.non_centred,
-    unknown_noise.powers,
-    unknown_noise.arms,
-    *unknown_noise.IN_BATCH,
-)
+NO_KERNEL = [
+    *(unknown_noise.off_centre, unknown_noise.correlated, unknown_noise.non_centred),
+    *(unknown_noise.powers, unknown_noise.arms, *unknown_noise.IN_BATCH),
+]
 
 
 @pytest.mark.slow

@@ -17,11 +17,6 @@ from tests import declarations as declared
 DRAWS, CHAINS = 500, 2
 
 
-def data(n, seed=0):
-    x, reward, weight = declared.rows(n, seed=seed)
-    return {"x": x, "reward": reward, "weight": weight}
-
-
 class Panic(BaseException):
     """As Rust's panics come to Python."""
 
@@ -42,7 +37,7 @@ def agrees(found, mean, covariance, errors=4.0):
 
 @pytest.mark.slow
 def test_the_closed_form_is_met_for_any_rows_by_one_compilation(engine, monkeypatch):
-    few, many = data(30), data(60, seed=1)
+    few, many = declared.data(30), declared.data(60, seed=1)
     first = engine.sample(few, DRAWS, CHAINS, seed=1)
     assert first.values["theta"].shape == (CHAINS, DRAWS, 3)
     assert agrees(first, *declared.ridge(**few))
@@ -68,7 +63,7 @@ def test_a_panic_is_a_runtime_error(monkeypatch):
 
     monkeypatch.setattr(nutpie, "compile_pymc_model", panic)
     with pytest.raises(RuntimeError, match="cannot compile the model: Panic: index out of bounds"):
-        engine.sample(data(40))
+        engine.sample(declared.data(40))
 
 
 @pytest.mark.slow
@@ -76,10 +71,10 @@ def test_a_panic_is_a_runtime_error(monkeypatch):
 def test_an_interrupt_is_one(engine, settings):
     """Nutpie would return the draws so far, from each chain as many as it has."""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # or it draws for ever
-    engine.sample(data(30), 20, 1, tune=20)  # compiles
+    engine.sample(declared.data(30), 20, 1, tune=20)  # compiles
     threading.Timer(0.3, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        engine.sample(data(30), chains=2, seed=1, **settings)
+        engine.sample(declared.data(30), chains=2, seed=1, **settings)
 
 
 @pytest.mark.slow
@@ -96,9 +91,7 @@ def test_nuts_takes_all_knobs(monkeypatch):
     rows = declared.rows()
     how = {"draws": 30, "chains": 2, "seed": 1, "engine": "nuts", "tune": 60}
     close = fit(declared.known, *rows, **how, target_accept=0.99, cores=1)
-    assert {k: asked[k] for k in ("tune", "target_accept", "cores")} == {
-        "tune": 60, "target_accept": 0.99, "cores": 1,
-    }  # fmt: skip
+    assert asked.items() >= {"tune": 60, "target_accept": 0.99, "cores": 1}.items()
     loose = fit(declared.known, *rows, **how, target_accept=0.6)
     assert close.known.acceptance > loose.known.acceptance
     assert close.known.stats["step_size"].mean() < loose.known.stats["step_size"].mean()
@@ -125,7 +118,7 @@ def test_the_no_u_turn_sampler_tells_arviz_of_itself():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
-    engine, rows = plan(declared.known, 3, engine="nuts").method, data(20)
+    engine, rows = plan(declared.known, 3, engine="nuts").method, declared.data(20)
     far = np.full((1, 3), 1e200)
     warm = engine.sample(rows, 50, 1, seed=2, start=far)
     cold = engine.sample(rows, 50, 1, seed=2)

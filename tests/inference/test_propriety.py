@@ -10,20 +10,17 @@ from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import Improper
 from bayesbandit.inference.draws import PoorDiagnostics
 from bayesbandit.model import reward_model
+from tests.declarations import EACH, HALF, normal_rewards
 
 D = 3
-THETA = Prior("Normal", mu=0, sigma=1, dims="feature")
-HALF = Prior("HalfNormal", sigma=1)
 
 
-@reward_model(theta=THETA, s=HALF)
+@reward_model(theta=EACH, s=HALF)
 def linear(x, reward, theta, s):
-    mu = x @ theta
-    pm.Normal("r", mu, s, observed=reward)
-    return mu
+    return normal_rewards(x @ theta, s, reward, "r")
 
 
-@reward_model(theta=THETA, s=Prior("HalfCauchy", beta=1))
+@reward_model(theta=EACH, s=Prior("HalfCauchy", beta=1))
 def student(x, reward, theta, s):
     mu = x @ theta
     pm.StudentT("r", nu=4, mu=mu, sigma=s, observed=reward)
@@ -33,17 +30,7 @@ def student(x, reward, theta, s):
 @reward_model(tau=HALF, s=HALF)
 def hierarchy(x, reward, tau, s):
     theta = pm.Normal("theta", 0, tau, dims="feature")
-    mu = x @ theta
-    pm.Normal("r", mu, s, observed=reward)
-    return mu
-
-
-@reward_model(s=Prior("LogNormal", mu=0, sigma=1))
-def log_normal(x, reward, s):
-    tau = pm.HalfNormal("tau", 1)
-    mu = x @ pm.Normal("theta", 0, tau, dims="feature")
-    pm.Normal("r", mu, s, observed=reward)
-    return mu
+    return normal_rewards(x @ theta, s, reward, "r")
 
 
 @reward_model(
@@ -57,7 +44,9 @@ def jeffreys(x, reward, theta, s2):
     return mu
 
 
-MODELS = {m.name: m for m in (linear, student, hierarchy, log_normal, jeffreys)}
+MODELS = {m.name: m for m in (linear, student, hierarchy, jeffreys)}
+MODELS["log-normal noise"] = hierarchy.with_priors(s=Prior("LogNormal", mu=0, sigma=1))
+FLAT = Prior("Flat", dims="feature")
 
 
 def rows(n=30, exact=True, seed=0):
@@ -125,15 +114,8 @@ def test_equal_rewards_leave_the_noise_free_beside_another_likelihood_of_known_n
 @pytest.mark.slow
 def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
     """The next engine, the no-U-turn sampler, drew on."""
-
-    @reward_model(theta=Prior("Flat", dims="feature"))
-    def flat(x, reward, theta):
-        mu = x @ theta
-        pm.Normal("r", mu, 1.0, observed=reward)
-        return mu
-
     with pytest.raises(Improper, match="'theta' ~ Flat: improper"):
-        bb.fit(flat, **rows(D - 1))
+        bb.fit(linear.with_priors(theta=FLAT, s=1.0), **rows(D - 1))
 
 
 @pytest.mark.slow
@@ -141,16 +123,10 @@ def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
 @pytest.mark.parametrize("scale", [1.0, 1e-9])
 def test_rewards_on_a_plane_leave_a_flat_noise_scale_improper(n, scale):
     """The residuals are rounding. Noise tells the scale, however small the rewards are."""
-
-    @reward_model(theta=Prior("Flat", dims="feature"), sigma=Prior("HalfFlat"))
-    def flat(x, reward, theta, sigma):
-        mu = x @ theta
-        pm.Normal("r", mu, sigma, observed=reward)
-        return mu
-
+    flat = linear.with_priors(theta=FLAT, s=Prior("HalfFlat"))
     data = rows(n)
     data["reward"] = scale * data["reward"]
-    with pytest.raises(Improper, match="'sigma' ~ HalfFlat: improper"):
+    with pytest.raises(Improper, match="'s' ~ HalfFlat: improper"):
         bb.fit(flat, **data)
     noisy = rows(30, exact=False)
     one, other = (bb.fit(flat, noisy["x"], c * noisy["reward"]).known for c in (1.0, scale))
@@ -160,12 +136,11 @@ def test_rewards_on_a_plane_leave_a_flat_noise_scale_improper(n, scale):
 
 @pytest.mark.slow
 def test_a_variable_whose_conditional_is_improper_is_named():
-    @reward_model(theta=THETA)
+    @reward_model(theta=EACH)
     def unbounded(x, reward, theta):
         s = pm.HalfNormal("s", 1)
         pm.Potential("cancels", 0.5 * s**2)
-        pm.Normal("r", x @ theta, 1.0, observed=reward)
-        return x @ theta
+        return normal_rewards(x @ theta, 1.0, reward, "r")
 
     with pytest.raises(Improper, match="'s' ~ HalfNormal: improper given the other variables"):
         bb.fit(unbounded, **rows())
@@ -174,13 +149,8 @@ def test_a_variable_whose_conditional_is_improper_is_named():
 @pytest.mark.slow
 def test_a_bandit_waits_for_rewards_that_differ():
     data = rows(exact=False)
-    bandit = bb.Bandit(
-        2,
-        bb.Sampled(hierarchy, refit_every=1, draws=400),
-        bb.Thompson(),
-        n_features=D,
-        seed=0,
-    )
+    model = bb.Sampled(hierarchy, refit_every=1, draws=400)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, seed=0)
     first = slice(0, 30)
     bandit.update(data["x"][first], np.zeros(30, int), np.zeros(30), np.ones(30))
     assert bandit.belief.new.tolist() == [True, True]

@@ -16,29 +16,12 @@ from bayesbandit.inference.base import Improper
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import reward_model
 from tests.cases import in_gate
+from tests.declarations import EACH, HALF, normal_rewards
+from tests.inference.test_generic import by_arm, hierarchy
 from tests.inference.test_rewrite_products import REWRITTEN
 
 DRAWS, BINS, N, D, K = 31, 8, 12, 2, 3
-EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-HALF = bb.Prior("HalfNormal", sigma=1)
 IG = bb.Prior("InverseGamma", alpha=3, beta=2)
-
-
-@reward_model(mu0=EACH, tau=HALF, sigma=bb.Prior("Gamma", alpha=3, beta=3))
-def hierarchy(x, reward, arm, mu0, tau, sigma):
-    """A stretch about the common mean, and three powers of σ."""
-    theta = pm.Normal("theta", mu0, tau, dims=("arm", "feature"))
-    mu = (x * theta[arm]).sum(axis=-1)
-    pm.Normal("r", mu, sigma, observed=reward)
-    return mu
-
-
-@reward_model(theta=EACH, sigma=bb.Prior("Uniform", lower=0.5, upper=1.5, dims="arm"))
-def by_arm(x, reward, arm, theta, sigma):
-    """Walls."""
-    mu = x @ theta
-    pm.Normal("r", mu, sigma[arm], observed=reward)
-    return mu
 
 
 @reward_model(sigma2=IG)
@@ -56,12 +39,15 @@ def half_cauchy(x, reward, tau, sigma):
     """Local and common half-Cauchy scales, and those that mix them."""
     local = pm.HalfCauchy("local", 1, dims="feature")
     theta = pm.Normal("theta", 0, tau * local, dims="feature")
-    pm.Normal("r", x @ theta, sigma, observed=reward)
-    return x @ theta
+    return normal_rewards(x @ theta, sigma, reward, "r")
 
 
 MODELS = {
-    **{model.name: model for model in (hierarchy, by_arm, scaled, half_cauchy)},
+    **{model.name: model for model in (scaled, half_cauchy)},
+    # a stretch about the common mean, and three powers of σ
+    "hierarchy": hierarchy.with_priors(sigma=bb.Prior("Gamma", alpha=3, beta=3)),
+    # walls
+    "by_arm": by_arm.with_priors(s=bb.Prior("Uniform", lower=0.5, upper=1.5, dims="arm")),
     # σ² with all precisions of rows
     "student": bb.load_model("student_t").with_priors(theta=EACH, sigma2=IG, intercept=0),
     # b with the mixing variances, with and without the coefficients; a square of log σ

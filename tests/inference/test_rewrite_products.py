@@ -15,15 +15,13 @@ from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from tests.cases import slow_but
+from tests.declarations import EACH, HALF, normal_rewards
 
-MU0 = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-HALF = bb.Prior("HalfNormal", sigma=1)
 K, D = 3, 2
 
 
 def normal(mu, reward):
-    pm.Normal("r", mu, 0.8, observed=reward)
-    return mu
+    return normal_rewards(mu, 0.8, reward, "r")
 
 
 def won(eta, reward):
@@ -40,7 +38,7 @@ def declared(likelihood, **priors):
         theta = pm.Deterministic("theta", mu0 + tau * z)
         return likelihood((x * theta[arm]).sum(axis=-1), reward)
 
-    return bb.reward_model(**{"mu0": MU0, "tau": HALF} | priors)(product)
+    return bb.reward_model(**{"mu0": EACH, "tau": HALF} | priors)(product)
 
 
 def single(body, **priors):

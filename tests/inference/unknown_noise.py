@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from tests.declarations import normal_rewards
 from tests.inference import linear
 
 D, K, N = 3, 4, 30
@@ -12,16 +13,20 @@ RHO = 0.5 ** np.abs(np.subtract.outer(range(D), range(D)))
 
 
 def observe(mu, variance, reward, weight):
-    pm.Normal("reward", mu, pt.sqrt(variance / weight), observed=reward)
-    return mu
+    return normal_rewards(mu, pt.sqrt(variance / weight), reward)
 
 
-def scaled(name, theta, mean=lambda x, t: x @ t, prior=None, noise=lambda s2: s2):
-    """Rewards about `mean(x, θ)`, where `theta(σ²)` makes θ and `prior("sigma2")` σ²."""
+def scaled(name, theta, mean=lambda x, t: x @ t, prior=None, noise=lambda s2: s2, likelihood=None):
+    """Rewards about `mean(x, θ)`, where `theta(σ²)` makes θ and `prior("sigma2")` σ², or by
+    `likelihood(mean, reward, σ²/weight)`."""
 
     def declare(x, reward, weight):
         sigma2 = pm.InverseGamma("sigma2", *PRIOR) if prior is None else prior("sigma2")
-        return observe(mean(x, theta(sigma2)), noise(sigma2), reward, weight)
+        mu = mean(x, theta(sigma2))
+        if likelihood is None:
+            return observe(mu, noise(sigma2), reward, weight)
+        likelihood(mu, reward, noise(sigma2) / weight)
+        return mu
 
     declare.__name__ = name
     return declare
@@ -98,9 +103,7 @@ def arms(x, reward, weight, arm):
 def by_context(x, reward, weight):
     sigma2 = pm.InverseGamma("sigma2", *PRIOR)
     mu = x @ pm.Normal("theta", 0.2, pt.sqrt(sigma2), dims="feature")
-    sigma = pt.sqrt(sigma2 / weight) * pt.exp(0.5 * x[:, 0])
-    pm.Normal("reward", mu, sigma, observed=reward)
-    return mu
+    return observe(mu, sigma2 * pt.exp(x[:, 0]), reward, weight)
 
 
 def joint(x, reward, weight):
@@ -116,14 +119,10 @@ def beside(name, more):
     def logp(r, m, v):
         return -0.5 * ((r - m) ** 2 + more(r, m)) / v - 0.5 * pt.log(v)
 
-    def declare(x, reward, weight):
-        sigma2 = pm.InverseGamma("sigma2", *PRIOR)
-        mu = x @ pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-        pm.CustomDist("reward", mu, sigma2 / weight, logp=logp, observed=reward)
-        return mu
+    def custom(mu, reward, v):
+        pm.CustomDist("reward", mu, v, logp=logp, observed=reward)
 
-    declare.__name__ = name
-    return declare
+    return scaled(name, normal(), likelihood=custom)
 
 
 IN_BATCH = [
@@ -149,11 +148,10 @@ def two_scales(x, reward, weight):
     return observe(x @ theta, sigma2, reward, weight)
 
 
-def piecewise(x, reward, weight):
-    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
+def bounded(name):
+    sigma2 = pm.InverseGamma(name, *PRIOR)
     pm.Potential("bound", pt.switch(sigma2 > 1e6, -np.inf, 0.0))
-    theta = pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
-    return observe(x @ theta, sigma2, reward, weight)
+    return sigma2
 
 
 def of_each_feature(x, reward, weight):
@@ -206,7 +204,10 @@ REFUSED = {
         "'reward' ~ Normal: its precision is not scaled by",
     ),
     "two scales": (two_scales, "'sigma2' ~ InverseGamma and 'tau2' ~ InverseGamma are both"),
-    "piecewise": (piecewise, "potential 'bound': non-polynomial function gt of 'sigma2'"),
+    "piecewise": (
+        scaled("refused", normal(), prior=bounded),
+        "function gt of 'sigma2'",
+    ),
     "of each feature": (of_each_feature, "'sigma2' ~ InverseGamma: not a scalar"),
     "mean and noise": (mean_and_noise, "'mean_reward': depends on 'sigma2'"),
     "no scale": (linear.ridge, "no positive variable that could be the noise scale"),

@@ -171,7 +171,7 @@ def test_the_engine_is_the_quickest_that_is_known(model, d):
 RATES = np.array([0.05, 0.10, 0.20])
 
 
-def rates_learned(declared, engine="auto"):
+def rates_learned(declared, engine):
     """Mean rewards (K,) that a bandit predicts from 300 rewards of each arm, at `RATES`, and the
     best arm. The context is one feature that tells nothing."""
     arm = np.repeat(np.arange(3), 300)
@@ -185,19 +185,18 @@ def rates_learned(declared, engine="auto"):
     return mean, bandit.greedy([[-1.0], [1.0]])
 
 
-@few("[logistic]", "[ridge]", "ridge_known")
-def test_ranks_arms_that_differ_by_a_constant_beside_an_idle_feature(file):
+MODES = "logistic", "probit", "poisson"
+
+
+@few("[auto-logistic]", "[auto-ridge]", "auto-ridge_known", "[laplace-logistic]")
+@pytest.mark.parametrize(
+    ("engine", "name"), [*(("auto", f.stem) for f in FILES), *(("laplace", m) for m in MODES)]
+)
+@in_gate(6)
+def test_ranks_arms_that_differ_by_a_constant_beside_an_idle_feature(engine, name):
     """Up to the prior: one row of each of five ratings adds .03 to a mean rating."""
-    mean, best = rates_learned(bb.load_model(file))
-    np.testing.assert_allclose(mean, RATES, atol=0.035)
-    assert (best == 2).all()
-
-
-@few("[logistic]")
-@pytest.mark.parametrize("name", ["logistic", "probit", "poisson"])
-def test_a_mode_that_streams_ranks_arms_that_differ_by_a_constant(name):
-    mean, best = rates_learned(bb.load_model(name), engine="laplace")
-    np.testing.assert_allclose(mean, RATES, atol=0.02)
+    mean, best = rates_learned(bb.load_model(name), engine)
+    np.testing.assert_allclose(mean, RATES, atol=0.035 if engine == "auto" else 0.02)
     assert (best == 2).all()
 
 
@@ -258,20 +257,16 @@ def test_student_t_is_the_mixture_over_q(rng):
     np.testing.assert_allclose(np.log(density), want, atol=1e-5)
 
 
-def test_logistic_takes_0_and_1_only(rng):
-    x, reward, _, _ = rows(rng)
-    model = bb.load_model("logistic")
-    built = model.build(x, 2 * reward)
+def test_logistic_takes_0_and_1_only_and_stays_finite_far_out():
+    model, x = bb.load_model("logistic"), [[1.0, 0, 0], [-1, 0, 0]]
+    built = model.build(x, [1, 2])
     assert log_density(built)(built.initial_point()) == -np.inf
     with pytest.raises(ValueError, match=r"whole numbers; got a reward of 0\.5"):
-        model.build(x, reward / 2)
-
-
-def test_logistic_stays_finite_far_out():
-    built = bb.load_model("logistic").build([[1.0, 0, 0], [-1, 0, 0]], [1, 0])
+        model.build(x, [1, 0.5])
+    built = model.build(x, [1, 0])
     logp = built.compile_logp([built["reward"]], **QUICK)
-    assert logp({"theta": np.array([900.0, 0, 0]), "intercept": 0.0}) == 0
-    assert logp({"theta": np.array([-900.0, 0, 0]), "intercept": 0.0}) == -1800
+    for theta, expected in ((900.0, 0), (-900.0, -1800)):
+        assert logp({"theta": np.array([theta, 0, 0]), "intercept": 0.0}) == expected
 
 
 @pytest.mark.slow
