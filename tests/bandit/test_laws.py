@@ -166,7 +166,7 @@ def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
     decision, asked = bandit.choose(x), twin.choose(x)
     p, mean = asked.probabilities, asked.mean
     bandit.observe(bandit.choose(x), KINDS[name].drawn(np.random.default_rng(6), 5))
-    reward, learned = KINDS[name].drawn(np.random.default_rng(9), 5), []
+    reward, taught = KINDS[name].drawn(np.random.default_rng(9), 5), []
     for one in (decision, pickled(decision), lent(decision), decision[:], sent(decision)):
         np.testing.assert_array_equal(one.probabilities, p)
         np.testing.assert_array_equal(one.mean, mean)
@@ -174,8 +174,10 @@ def test_a_decision_is_good_for_copies_and_after_what_came_later(name):
         np.testing.assert_allclose(one.propensity, p[np.arange(5), index], rtol=1e-12)
         other = bandit.copy()
         other.observe(one, reward)
-        learned.append(anatomy(other))
-    assert all(one == learned[0] for one in learned)
+        taught.append(other)
+    first, *others, by_values = taught  # rows that were sent say the probabilities, and no rule
+    assert all(anatomy(one) == anatomy(first) for one in others)
+    np.testing.assert_array_equal(by_values.probabilities(x), first.probabilities(x))
 
 
 @few("LinTS", "[joint]", "[forest]")
