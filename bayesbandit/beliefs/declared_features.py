@@ -109,6 +109,10 @@ class Mapped(DeclaredFeatures):
     def of_arms(self, n_arms: int) -> Mapped:
         return Mapped(self.plan.of_arms(n_arms), self.model.memory)
 
+    def coordinates(self) -> list[Array]:
+        map = self.map
+        return [self.centre, *(() if map is None else (map.C, map.a, map.c, map.e))]
+
     def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         if self.map is not None:
             return self.map(x, arm)

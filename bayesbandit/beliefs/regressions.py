@@ -92,6 +92,10 @@ class FeatureMap:
         """Return the posterior that users see. rows: its rounds in the history, by role."""
         return of.linear_posterior(k, None if of.clock else rows)
 
+    def coordinates(self) -> list[Array]:
+        """Return what the rows depend on, beside the contexts."""
+        return []
+
 
 class Regressions(HalfLives):
     """The exact posterior of regressions, by one half-life or several (`HalfLives`).
@@ -320,16 +324,17 @@ class Regressions(HalfLives):
     def _is_like(self, other: Regressions) -> bool:
         """Return whether another belief has the same settings and number of arms."""
         mine, its = (
-            (
-                one.blocks.shape,
-                one.n.shape,
-                one.joint,
-                one.link is None,
-                one.plan and one.plan.model,
-            )
+            (one.blocks.shape, one.n.shape, one.joint, one.link and one.plan and one.plan.model)
             for one in (self, other)
         )
-        return mine == its and np.array_equal(self.rules, other.rules, equal_nan=True)
+        ours = self.features.coordinates()
+        theirs = other.features.coordinates()
+        return (
+            mine == its
+            and np.array_equal(self.rules, other.rules, equal_nan=True)
+            and len(ours) == len(theirs)
+            and all(map(np.array_equal, ours, theirs))
+        )
 
     def postpone(self, ticks: float) -> None:
         super().postpone(ticks)

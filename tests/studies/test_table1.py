@@ -18,6 +18,7 @@ def test_the_papers_four_are_among_the_controls_and_in_their_grids():
     for name in table1.FOUR:
         setting = {"alpha": 1.0} | ({"clip": 0.2} if name.startswith("BL") else {})
         assert described[table1.cell(name, setting)] == described[name]
+        assert "ridge='cv'" in str(described[name])
     compared = {label for pair in table1.PAIRS for label in pair}
     assert compared <= set(table1.bandits())
 
