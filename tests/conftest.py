@@ -99,3 +99,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 @pytest.fixture
 def rng():
     return np.random.default_rng(2018)
+
+
+@pytest.fixture
+def files_for_pictures(request, monkeypatch):
+    """Pictures are drawn for the fixture `compared`; elsewhere it is enough that there are some."""
+    from matplotlib.figure import Figure
+
+    if "compared" not in request.fixturenames:
+        save = Figure.savefig
+        small = Figure(figsize=(1, 1))
+        monkeypatch.setattr(Figure, "savefig", lambda _, file, **how: save(small, file, **how))

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import bayesbandit as bb
 from bayesbandit import evaluation
@@ -17,13 +16,7 @@ from tests.cases import slow_but
 from tests.commands import columns, run
 from tests.tables.mixed import marketing
 
-
-@pytest.fixture(autouse=True)
-def files_for_pictures(request, monkeypatch):
-    """Pictures are drawn for `compared`; elsewhere it is enough that there are some."""
-    if "compared" not in request.fixturenames:
-        save, small = Figure.savefig, Figure(figsize=(1, 1))
-        monkeypatch.setattr(Figure, "savefig", lambda _, file, **how: save(small, file, **how))
+pytestmark = pytest.mark.usefixtures("files_for_pictures")
 
 
 @pytest.fixture(scope="module")

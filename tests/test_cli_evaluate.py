@@ -8,7 +8,8 @@ import pytest
 
 import bayesbandit as bb
 from tests.commands import columns, run
-from tests.test_cli import files_for_pictures  # noqa: F401, used by itself
+
+pytestmark = pytest.mark.usefixtures("files_for_pictures")
 
 ARMS = ["mail", "call"]
 

@@ -17,7 +17,7 @@ from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
-CHANCE = 0.001  # below which rounds are not the log's by chance
+MAX_CHANCE_OF_COINCIDENCE = 0.001  # below which rounds are not the log's by chance
 HASH_BASE = 0x9E3779B97F4A7C15  # odd: it has an inverse mod 2⁶⁴
 DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
@@ -160,7 +160,7 @@ def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
     starts = np.bincount(both // size, minlength=size)
     # −log P(next row | row) of each transition
     surprise = np.log(starts[both // size] / count[which])
-    needed = np.log(len(of_log)) + np.log(len(seen)) - np.log(CHANCE)
+    needed = np.log(len(of_log)) + np.log(len(seen)) - np.log(MAX_CHANCE_OF_COINCIDENCE)
     typical = surprise.mean()
     length = 2 + int(2.0 * needed / typical) if typical > 0.0 else len(both)
     length = min(length, len(of_log), len(seen))
@@ -218,7 +218,9 @@ def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:
     k = (theirs > ours).sum()
     tilt = np.geomspace(1e-3, 30.0, 200)
     log_chance = (tilt * k + np.log1p(q * np.expm1(-tilt)[:, None]) @ count).min()
-    return int(np.minimum(ours, theirs).sum()) if log_chance < np.log(CHANCE) else 0
+    return (
+        int(np.minimum(ours, theirs).sum()) if log_chance < np.log(MAX_CHANCE_OF_COINCIDENCE) else 0
+    )
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:

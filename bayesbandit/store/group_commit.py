@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.store.database import (
@@ -41,7 +42,7 @@ def insert_statements(database: Database) -> list[str]:
 
     Values go by name. PostgreSQL takes both in one statement, which is one message less.
     """
-    dialect: Any = (
+    dialect: Dialect = (
         sqlite.dialect(paramstyle="named") if database.sqlite else database.connected().dialect
     )
     given = bindparam("id", type_=String), bindparam("due", type_=BigInteger)

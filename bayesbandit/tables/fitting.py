@@ -40,9 +40,9 @@ INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv`
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 # reasons that give no warning
-DROPPED = "dropped"
+WAS_DROPPED = "dropped"
 NEVER_VARIES = "it never varies"
-EMPTY = "it has no value"
+HAS_NO_VALUE = "it has no value"
 ALL_DIFFER = "all of its values differ"
 
 
@@ -56,7 +56,7 @@ def fit(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> 
     drop: columns to leave out. keep: columns to use though a rule leaves them out.
     """
     return [
-        LeftOut(name, DROPPED) if name in drop else _column(name, frame[name], name in keep)
+        LeftOut(name, WAS_DROPPED) if name in drop else _column(name, frame[name], name in keep)
         for name in frame.columns
     ]
 
@@ -65,7 +65,7 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     import pandas as pd
 
     if values.isna().all():
-        return LeftOut(name, EMPTY)
+        return LeftOut(name, HAS_NO_VALUE)
     kind = "categorical" if is_arrow_category(values) else pd.api.types.infer_dtype(values)
     if kind in NUMERIC_KINDS:
         return _number(Number(name, 0.0), values, kind == "integer", keep)
@@ -178,7 +178,7 @@ def check(columns: Sequence[Column]) -> None:
 def remarks(columns: Sequence[Column]) -> list[str]:
     """Return a sentence about the columns that a rule left out; none without any."""
     left = [one for one in columns if isinstance(one, LeftOut)]
-    ruled_out = [one for one in left if one.why not in (DROPPED, NEVER_VARIES, EMPTY)]
+    ruled_out = [one for one in left if one.why not in (WAS_DROPPED, NEVER_VARIES, HAS_NO_VALUE)]
     if not ruled_out:
         return []
     which = "; ".join(f"{one.name!r} ({one.why})" for one in ruled_out)

@@ -14,6 +14,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.base import Declaring
 from bayesbandit.model import reward_model
+from bayesbandit.weighting.base import is_normalized
 from tests import declarations as declared
 from tests.cases import moments_of
 from tests.nouns import RECIPE
@@ -145,7 +146,7 @@ def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
 
 FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
 RIDGE_GRID = (0.1, 1.0, 10.0)
-DRAWS = {"draws": 60}
+FEW_DRAWS = {"draws": 60}
 CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
 IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
@@ -196,10 +197,10 @@ DECLARED = {
     "joint, estimated": _of(
         declared.pooled, bb.InversePropensity(propensity="estimated"), exact=True, slow=True
     ),
-    "by draws": _of(noise_by_context, None, DRAWS),
-    "by Gibbs": _of(declared.lasso, None, DRAWS),
-    "by Gibbs, balanced": _of(declared.lasso, bb.InversePropensity(), DRAWS),
-    "joint, by draws": _of(shared_noise_by_context, None, DRAWS, slow=True),
+    "by draws": _of(noise_by_context, None, FEW_DRAWS),
+    "by Gibbs": _of(declared.lasso, None, FEW_DRAWS),
+    "by Gibbs, balanced": _of(declared.lasso, bb.InversePropensity(), FEW_DRAWS),
+    "joint, by draws": _of(shared_noise_by_context, None, FEW_DRAWS, slow=True),
     "one prior an arm": Kind(_made(one_prior_an_arm, history=None), d=1, most=3, exact=True),
     "NUTS": Kind(
         _made(bb.Sampled(declared.binary, "nuts", draws=20, tune=20, refit_every=40)),
@@ -345,8 +346,9 @@ def fitted(bandit, arm):
         return bb.fit(model, history.x[known], history.reward[known], weight[known],
                       arm=index, n_arms=len(bandit.arms))  # fmt: skip
     mine = history.arm == arm
-    x, weight = history.x[mine] if bandit.n_features else None, weight[mine]
-    if getattr(bandit.balance, "normalize", False):
+    x = history.x[mine] if bandit.n_features else None
+    weight = weight[mine]
+    if is_normalized(bandit.balance):
         weight = weight / weight.mean()
     return bb.fit(model, x, history.reward[mine], weight)
 

@@ -116,7 +116,7 @@ def test_old_draws_go_on_until_the_new_ones_are_there(gate):
 
 
 class Growing:
-    """A balance by which each reward weighs all earlier rounds anew."""
+    """A balance that gives all earlier rounds new weights at each reward."""
 
     def weights(self, history, belief):
         return np.linspace(0.5, 1.0, len(history))

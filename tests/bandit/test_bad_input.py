@@ -9,13 +9,11 @@ import pytest
 import bayesbandit as bb
 from tests.players import anatomy, play, world
 
-NAN = np.nan
-
 CONTEXTS = {
     "too short": ([1.0], r"shape \(2,\) or \(n, 2\); got \(1,\)"),
     "nothing": (None, r"got (\(1,\)|none)"),
     "empty": (np.ones((0, 2)), "at least one"),
-    "NaN in a batch": (np.array([[0.0, 1.0], [0.0, NAN]]), r"found nan at \[1, 1\]"),
+    "NaN in a batch": (np.array([[0.0, 1.0], [0.0, np.nan]]), r"found nan at \[1, 1\]"),
     "enormous": (np.array([1e51, 0.0]), r"at most 1e\+50 in size; found 1e\+51"),
     "strings": (["a", "b"], r"contexts must be numbers: found \['a', 'b'\]"),
     "ragged": ([[1.0], [1.0, 2.0]], "contexts must be numbers"),
@@ -28,7 +26,7 @@ REWARDS = {  # of one round, or of three
     "string": (1, "1.0", "reward.* must be numbers"),
     "none at all": (1, [], r"got \(0,\)"),
     "too few": (3, np.ones(2), r"one value for each of 3 rows; got \(2,\)"),
-    "NaN in a batch": (3, [1.0, NAN, 1.0], r"found nan at \[1\]"),
+    "NaN in a batch": (3, [1.0, np.nan, 1.0], r"found nan at \[1\]"),
 }
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 UPDATES = {
@@ -37,7 +35,7 @@ UPDATES = {
     "too few arms": ((X, ["a", "b"], np.ones(3)), r"one name for each of 3 rows; got \(2,\)"),
     "no rounds": ((np.ones((0, 2)), [], []), "at least one round"),
     "p = 0": ((X[0], "a", 1.0, 0.0), r"propensities must be in \(0, 1\]; got 0\.0"),
-    "p NaN": ((X[0], "a", 1.0, NAN), "propensities are missing in 1 of 1"),
+    "p NaN": ((X[0], "a", 1.0, np.nan), "propensities are missing in 1 of 1"),
     "too few p": ((X, ["a", "b", "c"], np.ones(3), [0.5]), "propensities must have one value"),
 }
 SUBSETS = {

@@ -32,7 +32,7 @@ def rounds_of(made, contexts):
 
 
 YEARS = 2020.0 + np.random.default_rng(0).normal(size=(70, 1))
-TABLE = pd.DataFrame({"year": YEARS[:, 0]})
+TABLE_OF_YEARS = pd.DataFrame({"year": YEARS[:, 0]})
 FAR = {
     "LinTS": partial(bb.LinTS, 3, 1),
     "UCB": partial(bb.LinUCB, 3, 1),
@@ -56,9 +56,9 @@ def test_whole_logs_and_runs_are_looked_at_too():
     assert len(said(lambda: made.update(YEARS, arm, 1.0 * arm))) == 1
     assert not said(lambda: made.update(YEARS, arm, 1.0 * arm))
     assert len(said(lambda: bb.LinTS(3, 1).play(YEARS, reward))) == 1
-    far, near = bb.Encoder.formula("~ year", TABLE), bb.Encoder.fit(TABLE)
-    assert len(said(lambda: bb.LinTS(3, encoder=far).update(TABLE, arm, 1.0 * arm))) == 1
-    assert not said(lambda: bb.LinTS(3, encoder=near).update(TABLE, arm, 1.0 * arm))
+    far, near = bb.Encoder.formula("~ year", TABLE_OF_YEARS), bb.Encoder.fit(TABLE_OF_YEARS)
+    assert len(said(lambda: bb.LinTS(3, encoder=far).update(TABLE_OF_YEARS, arm, 1.0 * arm))) == 1
+    assert not said(lambda: bb.LinTS(3, encoder=near).update(TABLE_OF_YEARS, arm, 1.0 * arm))
 
 
 FINE = {

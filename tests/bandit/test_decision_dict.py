@@ -9,7 +9,7 @@ import bayesbandit as bb
 from tests.bandit.kinds import lived
 
 # the second arm was not available
-TWO = {"arms": ["a", "b"], "arm": "b", "mean": [0.0, None], "sd": [1.0, None]}
+OF_TWO_ARMS = {"arms": ["a", "b"], "arm": "b", "mean": [0.0, None], "sd": [1.0, None]}
 HOSTILE = [
     ({"arm": "zz"}, "arm must be one of"),
     ({"arm": ["a"]}, "id must be a list, with a text for each arm"),
@@ -31,7 +31,10 @@ HOSTILE = [
     ({"x": 5.0}, "x must be"),
     ({"x": [[1.0], [1.0, 2.0]]}, "different lengths"),
     ({"unknown": 1}, "unknown key"),
-    ({**TWO, "probabilities": [0.5, 0.5], "propensity": 0.5, "min_probability": 0.0}, "sum to 1"),
+    (
+        {**OF_TWO_ARMS, "probabilities": [0.5, 0.5], "propensity": 0.5, "min_probability": 0.0},
+        "sum to 1",
+    ),
 ]
 
 

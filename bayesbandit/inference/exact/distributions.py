@@ -270,7 +270,7 @@ class StudentT(ExactDistribution):
             return float(poch(self.shape, k)) * self.scale**-k  # Γ(a + k) / Γ(a) · b^−k
 
         mean = moment(p)
-        # Var q^p = E q^2p − (E q^p)², of which 6 digits are left after 1e9 rows
+        # Var q^p = E q^2p − (E q^p)²: a difference of near numbers, with 6 digits after 1e9 rows
         square = moment(2.0 * p)
         return mean, math.sqrt(max(square - mean**2, 0.0)) if math.isfinite(square) else math.inf
 
