@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,6 +119,7 @@ class Nuts:
                 store_unconstrained=True,
                 save_warmup=False,
                 progress_bar=progress,
+                return_raw_trace=True,  # the way to xarray takes longer than most draws
                 blocking=False,  # a call that blocks takes an interrupt for a wish for fewer draws
             )
             trace = waited(sampler)
@@ -137,16 +138,16 @@ class Nuts:
                     f"; contexts are as large as {largest:g}: scale them, as bb.Encoder.fit does"
                 )
             raise RuntimeError(reason) from error
-        drawn = trace["posterior"]
-        stats = trace["sample_stats"]
+        drawn, stats = trace.get_arrow_trace()
         # all draws are kept, for the next run's chains to begin at
-        states = stats["unconstrained_draw"].values
+        states = by_chain(stats, "unconstrained_draw", draws)
+        kept = [name for name in ARVIZ_NAMES if name in stats[0].column_names]
         return SampledDraws(
-            {name: drawn[name].values for name in self.names},
-            state=states.reshape(-1, states.shape[-1]),
-            divergences=int(stats["diverging"].values.sum()),
-            acceptance=float(stats["mean_tree_accept"].values.mean()),
-            stats={ours: stats[name].values for name, ours in ARVIZ_NAMES.items() if name in stats},
+            {name: by_chain(drawn, name, draws) for name in self.names},
+            state=np.concatenate(states),
+            divergences=int(by_chain(stats, "diverging", draws).sum()),
+            acceptance=float(by_chain(stats, "mean_tree_accept", draws).mean()),
+            stats={ARVIZ_NAMES[name]: by_chain(stats, name, draws) for name in kept},
         )
 
     def _with(self, data: Mapping[str, np.ndarray]) -> Any:
@@ -193,6 +194,23 @@ def waited(sampler: Any) -> Any:
     except BaseException:
         sampler.cancel()
         raise
+
+
+def by_chain(tables: Sequence[Any], name: str, draws: int) -> np.ndarray:
+    """Return the last draws of a column of nutpie's Arrow tables, one a chain: (chain, draw, …)."""
+    import pyarrow as pa
+
+    chains = []
+    for table in tables:
+        column = table.column(name)
+        values = pa.array(column)
+        # an array is a list of its elements, and the column's metadata say its shape
+        shape = (column.field.metadata or {}).get(b"shape", b"").decode()
+        if shape:
+            values = values.flatten()
+        sizes = [int(size) for size in shape.split(",") if size]
+        chains.append(values.to_numpy(zero_copy_only=False).reshape(len(column), *sizes)[-draws:])
+    return np.stack(chains)
 
 
 def tell(message: str) -> None:

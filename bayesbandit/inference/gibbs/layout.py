@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
-from bayesbandit.inference.graph_analysis.form import Form, Squares, some
+from bayesbandit.inference.graph_analysis.form import Form, Squares, below, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import conditionals
 
@@ -88,7 +88,7 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     dense = dense._replace(offset=dense.offset - dense.forms @ centre)
     sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
     rows = grouped(dense)
-    powers = vstack([rows.powers, sparse.powers, pure.powers], format="csr")
+    powers = below([rows.powers, sparse.powers, pure.powers], len(low))
     by_element = powers.tocsc()
     # terms with one exponent e of an element are one exponential e^{es} in its log density
     exponents, slot = np.unique(by_element.data, return_inverse=True)
@@ -214,7 +214,7 @@ def unbounded_scale(
     elif fitted.size and not fitted.any():
         return -1
     offset = np.concatenate([dense.offset, sparse.offset])
-    powers = vstack([dense.powers, sparse.powers], format="csr")
+    powers = below([dense.powers, sparse.powers], len(terms.low))
     # towards v → 0 and v → ∞, where no bound is before that
     for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
         rates = (end * powers).maximum(0.0)

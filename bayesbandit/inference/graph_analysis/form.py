@@ -28,7 +28,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce
-from scipy.sparse import csr_array, diags_array, vstack
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import splu
 
 from bayesbandit.inference.base import Compiled
@@ -80,15 +80,16 @@ class Squares[Matrix](NamedTuple):
     offset: Array
 
     def factors(self, u: Array) -> Array:
-        """Return what multiplies each square (N,) at logarithms u (P,)."""
-        return np.asarray(self.coef * np.exp(self.powers @ u))
+        """Return what multiplies each square (…, N) at logarithms u (…, P)."""
+        return np.asarray(self.coef * np.exp((self.powers @ u.T).T))
 
 
 def gaps(squares: Squares[csr_array], z: Array) -> tuple[Array, Array]:
-    """Return the forms a'z − o (N,) at z (D,), and the rounding of their squares."""
+    """Return the forms a'z − o (…, N) at z (…, D), and the rounding of their squares."""
     # g = a'z − o; its rounding b makes one of 2 |g| b + b² in g², at most twice what is returned
-    gap = squares.forms @ z - squares.offset
-    blur = FORM_ROUNDING * (abs(squares.forms) @ np.abs(z) + np.abs(squares.offset))
+    gap = (squares.forms @ z.T).T - squares.offset
+    size = (abs(squares.forms) @ np.abs(z).T).T + np.abs(squares.offset)
+    blur = FORM_ROUNDING * size
     return gap, blur**2 + blur * np.abs(gap)
 
 
@@ -108,16 +109,17 @@ class Form(NamedTuple):
     linear: Array
     square: Array
 
-    def log_density(self, z: Array, u: Array) -> tuple[float, float]:
-        """Return the value at reals z (D,) and logarithms u (P,), and the size of what it is a sum
-        of, with the rounding of squares that are nearly 0."""
+    def log_density(self, z: Array, u: Array) -> tuple[Array, Array]:
+        """Return the value (…) at reals z (…, D) and logarithms u (…, P), and the size of what it
+        is a sum of, with the rounding of squares that are nearly 0."""
         gap, blur = gaps(self.squares, z)
         # f(z, u) = Σ c exp(e'u) (a'z − o)² + Σ α u + Σ β u², and the sum of absolute terms: what
         # is left of them by cancelling has the rounding of their size
         by = self.squares.factors(u)
         terms = [by * gap**2, self.linear * u, self.square * u**2]
-        size = sum(np.abs(v).sum() for v in terms) + np.abs(by) @ blur / RELATIVE_TOLERANCE
-        return sum(v.sum() for v in terms), size
+        whole = np.concatenate(terms, axis=-1)
+        rounding = (np.abs(by) * blur).sum(axis=-1) / RELATIVE_TOLERANCE
+        return whole.sum(axis=-1), np.abs(whole).sum(axis=-1) + rounding
 
     def about(self, base: Array) -> Form:
         """Return the form as a function of u, of one that is a function of u − base."""
@@ -152,8 +154,10 @@ def together(forms: Sequence[Form], reals: int, positives: int) -> Form:
 
 def below(matrices: Sequence[csr_array], width: int) -> csr_array:
     """Return the rows of matrices, one below the other, each with `width` columns."""
-    wide = [csr_array((m.data, m.indices, m.indptr), (m.shape[0], width)) for m in matrices]
-    return vstack([csr_array((0, width)), *wide], format="csr")
+    data = np.concatenate([np.zeros(0), *(m.data for m in matrices)])
+    column = np.concatenate([np.zeros(0, np.int64), *(m.indices for m in matrices)])
+    entries = np.concatenate([np.zeros(1, np.int64), *(np.diff(m.indptr) for m in matrices)])
+    return csr_array((data, column, np.cumsum(entries)), (len(entries) - 1, width))
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------
@@ -577,7 +581,7 @@ class Reader:
             t = np.array([slot.moved(self.still, step) for step in LOG_SCALE_GRID])
             y = self.values(mode, t).copy()
             with np.errstate(all="ignore"):
-                by = np.array([squares.factors(one) for one in t])
+                by = squares.factors(t)
                 # the squares that do not vanish there are taken off
                 np.subtract.at(y.T, of, (by * gap**2).T)
                 point, which = np.nonzero(np.abs(by) * blur > LOGARITHM_ROUNDING)
@@ -611,9 +615,9 @@ class Reader:
         )
         t = 2.0 * self.rng.normal(size=(4, self.base.size))
         values = self.values(z, t)
-        ours = np.array([form.log_density(*at) for at in zip(z, self.base + t, strict=True)])
-        gap = values.sum(axis=1) - ours[:, 0]
-        size = np.abs(values).sum(axis=1) + ours[:, 1]
+        ours, size = form.log_density(z, self.base + t)
+        gap = values.sum(axis=1) - ours
+        size = np.abs(values).sum(axis=1) + size
         if (np.abs(gap - gap[0]) <= RELATIVE_TOLERANCE * (size + size[0] + 1e-3)).all():
             return
         slots = [*self.real, *self.scale]
