@@ -132,3 +132,14 @@ def is_typing(node):
 def test_unknown_names():
     with pytest.raises(AttributeError, match="module 'bayesbandit' has no attribute 'nonsense'"):
         bb.nonsense  # noqa: B018
+
+
+def test_completion_of_a_bandit_shows_what_its_user_calls():
+    bandit = bb.LinTS(["a", "b"], 2)
+    shown = {name for name in dir(bandit) if not name.startswith("_")}
+    assert shown == {
+        *("add_arm", "arms", "balance", "belief", "choose", "copy", "drift_test", "encoder"),
+        *("forget", "greedy", "history", "load", "merge", "model", "n_features", "observe", "play"),
+        *("policy", "posterior", "predict", "probabilities", "remove_arm", "reseed", "save"),
+        *("seed", "spec", "summary", "t", "update"),
+    }

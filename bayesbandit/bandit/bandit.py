@@ -63,6 +63,11 @@ if TYPE_CHECKING:
 NORMALS_PER_BLOCK = 4096  # normals drawn at a time
 DECISION_STREAM = 0  # key of the random stream of decisions
 CONTIGUOUS_STRIDES = (8,)  # strides that need no conversion
+INTERNAL = {  # public names that this package alone reads, which completion leaves out
+    *("ahead", "all_arms", "among", "clip", "deciding", "encoded", "has_kernel", "kernel"),
+    *("layout", "learning", "listed", "lock", "looked", "now", "number", "observed", "of_arms"),
+    *("param", "reweighting", "rng", "rule", "rule_parameters", "source", "stream", "surprise"),
+}
 REWARD_TYPES = (float, int, np.int64, np.bool_)  # types of rewards for the compiled call
 
 
@@ -182,6 +187,9 @@ class Bandit:
         listed = ", ".join(map(repr, parts))
         by = "" if self.encoder is None else f", {self.encoder}"
         return f"Bandit({len(self.arms)} arms, {listed}, n_features={self.n_features}{by})"
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - INTERNAL)
 
     def _repr_html_(self) -> str:
         names = ", ".join(map(str, self.arms[:MAX_ROWS]))
