@@ -214,20 +214,24 @@ def unbounded_scale(
     elif fitted.size and not fitted.any():
         return -1
     offset = np.concatenate([dense.offset, sparse.offset])
-    powers = below([dense.powers, sparse.powers], len(terms.low))
+    powers = below([dense.powers, sparse.powers], len(terms.low)).tocoo()
+    square, element = powers.coords
     # towards v → 0 and v → ∞, where no bound is before that
     for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
-        rates = (end * powers).maximum(0.0)
+        rates = np.maximum(end * powers.data, 0.0)
         # a square that cannot be 0, or a monomial that grows, takes the density to 0 there:
         # exp(−c v^e)
-        held = rates.T @ ~exact + (end * pure.powers).maximum(0.0).sum(axis=0)
+        held = np.zeros(len(bound))
+        np.add.at(held, element, rates * ~exact[square])
+        np.add.at(held, pure.powers.indices, np.maximum(end * pure.powers.data, 0.0))
         # β u² would do so, too, as a log-normal prior does
         free = (held == 0.0) & (bound == np.inf) & (terms.square == 0.0)
-        for p in np.flatnonzero(free & (end * terms.linear > 0.0) & (rates.sum(axis=0) > 0.0)):
-            rate = rates[:, [p]].toarray()[:, 0]
+        for p in np.flatnonzero(free & (end * terms.linear > 0.0)):
+            rate = np.zeros(len(offset))
+            rate[square[element == p]] = rates[element == p]
             grows = rate > 0.0
             # r is the rank of all their forms if they grow alike
-            if np.ptp(rate[grows]) > 0.0:
+            if len(np.unique(rate[grows])) != 1:
                 continue
             forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]
             # rank by columns of norm 1, whatever the units of contexts

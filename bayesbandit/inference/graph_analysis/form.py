@@ -564,7 +564,8 @@ class Reader:
             depends = np.array([slot.depends[of] for slot in self.scale])
             # declared powers are ½, 1, 2 …: without their rounding, equal ones are equal
             e = quartered(np.where(depends, 0.5 * log[:-1], 0.0), 1e-9)
-            gap = log[-1] - self.placed(self.scale, e, of, tried.size) @ tried
+            at_tried = np.array([slot.of(tried)[of] for slot in self.scale])
+            gap = log[-1] - (e * at_tried).sum(axis=0)
         if not (np.abs(gap) <= RELATIVE_TOLERANCE).all():
             raise NoForm(f"its precision is no monomial of {self._names(self.scale)}")
         return e
@@ -578,7 +579,7 @@ class Reader:
         # at the squares' mode they are 0, or as small as they get, and what is left is of u alone
         gap, blur = gaps(squares, mode)
         for q, slot in enumerate(self.scale):
-            t = np.array([slot.moved(self.still, step) for step in LOG_SCALE_GRID])
+            t = np.outer(LOG_SCALE_GRID, slot.moved(self.still, 1.0))
             y = self.values(mode, t).copy()
             with np.errstate(all="ignore"):
                 by = squares.factors(t)
