@@ -295,7 +295,7 @@ def grown(
 def gaps(bandit: bb.Bandit, weight: np.ndarray, at: np.ndarray, seed: int) -> tuple[float, float]:
     plan, rows = bandit.belief.plan, bandit.belief.rows(0)
     long = plan.sample(rows, 1500, 2, seed).values
-    truth = plan.mean_reward({k: v.reshape(-1, *v.shape[2:]) for k, v in long.items()}, at)
+    truth = plan.outcomes.mean_reward({k: v.reshape(-1, *v.shape[2:]) for k, v in long.items()}, at)
     values, w = bandit.belief.values(at)[:, 0], weight / weight.sum()
     off = np.abs(values @ w - truth.mean(axis=0)) / truth.std(axis=0)
     far = [ks_distance(a, w, b) for a, b in zip(values, truth.T, strict=True)]

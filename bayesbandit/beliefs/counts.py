@@ -12,7 +12,7 @@ from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
 from bayesbandit.checks import Array
 from bayesbandit.forms import AT_LEAST_ZERO, Arrays, Records, State
-from bayesbandit.inference.exact.beta_gamma import Beta
+from bayesbandit.inference.exact.beta_gamma import OneNumber
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.possible_rewards import EXAMPLE_REWARDS, impossible_reward
@@ -43,13 +43,12 @@ class Counts(HalfLives):
     ) -> None:
         method: ConjugateEngine = plan.method
         prior = method.proper_prior
-        assert method.reward_support is not None
         assert prior is not None
         self.plan = plan
         self.n_features = plan.n_features
-        self.family = BETA if isinstance(prior, Beta) else GAMMA
+        self.family = BETA if method.is_beta else GAMMA
         parts = [plan.n_features, self.family, prior.a, prior.b]
-        parts += [normalize, method.reward_support.binary, method.reward_support.whole]
+        parts += [normalize, method.is_beta, method.whole]
         self.settings = np.array(parts, dtype=np.float64)
         self.rates = np.array([each.rate for each in memory.each()])
         arms = np.zeros((n_arms, conjugate_arms.WIDTH))
@@ -114,7 +113,7 @@ class Counts(HalfLives):
 
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
-        excludes = self.plan.method.reward_support.excludes
+        excludes = self.plan.method.excludes
         impossible = np.flatnonzero(excludes(np.asarray(reward)))
         if len(impossible):
             rows = {"x": x, "reward": reward}
@@ -155,7 +154,8 @@ class Counts(HalfLives):
     def known(self, k: int) -> Any:
         """Return the posterior distribution of arm k's mean reward."""
         method: ConjugateEngine = self.plan.method
-        return method.family(method.name, *conjugate_arms.parameters(self.arms[k], self.settings))
+        a, b = conjugate_arms.parameters(self.arms[k], self.settings)
+        return OneNumber(method.name, method.is_beta, a, b)
 
     def posterior(self, k: int, rows: Arrays | None = None) -> Posterior:
         """Return the posterior of arm k. rows: its rounds in the history, by role."""

@@ -103,19 +103,15 @@ class Mapped(DeclaredFeatures):
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
-        features = engine.features
-        self.map = features and features.of(self.centre, np.eye(engine.dim))
 
     def of_arms(self, n_arms: int) -> Mapped:
         return Mapped(self.plan.of_arms(n_arms), self.model.memory)
 
     def coordinates(self) -> list[Array]:
-        map = self.map
+        map = self.method.features
         return [self.centre, *(() if map is None else (map.C, map.a, map.c, map.e))]
 
     def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
-        if self.map is not None:
-            return self.map(x, arm)
         A, b = self.method.linear_map(x, arm)
         return A, A @ self.centre + b
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -65,16 +65,9 @@ def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[s
     return float(array[0]) if np.ndim(value) == 0 else array.copy()
 
 
-@runtime_checkable
-class HasDims(Protocol):
-    """A prior, or another factory of variables, with named dimensions."""
-
-    dims: str | tuple[str, ...] | None
-
-
 def dims_of(value: object) -> tuple[str, ...]:
     """Return the dimensions that a prior names; a number has none."""
-    dims = (value.dims or ()) if isinstance(value, HasDims) else ()
+    dims: str | tuple[str, ...] = (value.dims or ()) if isinstance(value, VariableFactory) else ()
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 

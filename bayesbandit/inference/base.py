@@ -55,17 +55,6 @@ class Sampler(Protocol):
         ...
 
 
-@runtime_checkable
-class Shaped(Protocol):
-    """A sampler that gives the shape of each value of its state.
-
-    None stands for the number of rows. Other samplers have the values of the free variables.
-    """
-
-    @property
-    def all_shapes(self) -> dict[str, tuple[int | None, ...]]: ...
-
-
 class ClosedForm(Protocol):
     """A closed form of the posterior of one built model.
 
@@ -172,12 +161,6 @@ def improper(engine: str, reason: str) -> Improper:
     return Improper(Refusal(engine, reason, of_rows=True))
 
 
-class Own(threading.local):
-    """The compiled function of one thread; None until the thread needs it."""
-
-    function: Callable[..., list[np.ndarray]] | None = None
-
-
 class Compiled:
     """A compiled graph of explicit inputs, without shared state.
 
@@ -209,14 +192,13 @@ class Compiled:
                 trust_input=trusted,
             )
         self._steps = steps(self._function.maker.fgraph) if trusted else None
-        self._own = Own()
+        self._own = threading.local()
         self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        function = self._steps or self._own.function
+        function = self._steps or getattr(self._own, "function", None)
         if function is None:
             with COMPILE:
-                # PyTensor's storage belongs to one function: each thread gets its own
                 function = self._own.function = self._function.copy(share_memory=False)
                 function.trust_input = self._trusted
         try:

@@ -296,36 +296,22 @@ class GaussianBlock:
             raise self.refusal(f"'mean_reward': {self.not_affine}")
         if self.features is not None:
             return self.features(np.ascontiguousarray(x, dtype=np.float64), arm)
-        A, b = self._linear_map(self._contexts(x, arm))
-        if arm is None and self.n_arms is not None:
-            return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
-        return A, b
+        K = self.n_arms
+        if K is None or arm is not None:
+            return self._linear_map(self.data(x, arm=arm))
+        rows = self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), len(x)))
+        A, b = self._linear_map(rows)
+        return A.reshape(-1, K, self.dim), b.reshape(-1, K)
 
     def mean_map(self, data: Data) -> tuple[Array, Array]:
         """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
         return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
-    def mean_reward(self, theta: Array, x: Array, arm: Array | None = None) -> Array:
-        """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
-        means = self._mean_reward(theta, self._contexts(x, arm))
-        if arm is None and self.n_arms is not None:
-            return means.reshape(len(theta), -1, self.n_arms)
-        return means
-
-    def _contexts(self, x: Array, arm: Array | None) -> Data:
-        """Return rows of contexts, each repeated for every arm of a model over arms without
-        `arm`."""
-        if arm is None and self.n_arms is not None:
-            n = len(x)
-            K = self.n_arms
-            return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
-        return self.data(x, arm=arm)
-
     def _linear_map(self, data: Data) -> tuple[Array, Array]:
-        # slopes are rows of A', by coordinate of θ
-        A, b = affine(lambda Z: self._mean_reward(Z, data), self.dim)
-        return np.ascontiguousarray(A.T), b
+        def mean_rewards(Z: Array) -> Array:
+            [means] = self._means(Z, *self.density.arguments(data))
+            return np.broadcast_to(means, (len(Z), len(data[0])))
 
-    def _mean_reward(self, theta: Array, data: Data) -> Array:
-        [means] = self._means(theta, *self.density.arguments(data))
-        return np.broadcast_to(means, (len(theta), len(data[0])))
+        # slopes are rows of A', by coordinate of θ
+        A, b = affine(mean_rewards, self.dim)
+        return np.ascontiguousarray(A.T), b

@@ -367,13 +367,6 @@ class Plan:
             else:
                 return
 
-    def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Return mean rewards (S, n) at contexts x (n, d) under draws of the free variables.
-
-        A model that takes `arm` gives (S, n, K).
-        """
-        return self.outcomes.mean_reward(draws, x)
-
     def __reduce__(self) -> tuple[Any, ...]:
         rows = rows_of(self.built) if self.reads_rows else None
         return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, self.made)

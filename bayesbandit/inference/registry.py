@@ -35,10 +35,10 @@ AUGMENTED = (
 
 def _gibbs(model: pm.Model) -> Method | Refusal:
     """Match what is conditionally normal, in its centred form."""
-    rewritten, scales = without_products(model)
+    rewritten, divided = without_products(model)
     sampler = _conditional(rewritten)
     if not isinstance(sampler, Refusal):
-        sampler.scales = scales
+        sampler.divided = divided
     return sampler
 
 

@@ -15,6 +15,7 @@ from bayesbandit.checks import MAX_ABS_VALUE
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm import columns_of, head_of, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
+from bayesbandit.kernels.conjugate.families import is_possible
 from bayesbandit.kernels.fading import MIN_ROWS_LEFT, share_of
 from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update
 from bayesbandit.kernels.moments import moments, moments_of_block
@@ -221,10 +222,10 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
     do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER. A propensity
     that the weight takes is put into the row.
     """
-    if LINEAR:
-        pass
-    elif not conjugate.is_possible(reward, settings):
-        return REFUSED
+    if not LINEAR:
+        setting = conjugate.named(settings)
+        if not is_possible(reward, setting.binary, setting.whole):
+            return REFUSED
     arms = unmanaged(arms)
     settings = unmanaged(settings)
     numbers = unmanaged(numbers)

@@ -121,6 +121,6 @@ def test_scales_from_another_prior_are_found_out(name):
 def test_draws_of_a_product_are_no_draws_of_its_factor():
     """Draws of τ z in the place of those of z are found out."""
     whole = copy(plan(MODELS["product"], D, K).method)
-    whole.scales = None
+    whole.divided = None
     found = ranks(MODELS["product"], 128, 12, sampler=whole)
     assert min(p_values(found["z"])) < 1e-4

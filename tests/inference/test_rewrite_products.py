@@ -87,13 +87,13 @@ REWRITTEN = {
 def test_the_density_is_the_same(name, rng):
     """log p(z) = log p(v) + log |dv/dz| at v = τ z, and the mean reward is the same."""
     model = template(REWRITTEN[name], D, K)
-    rewritten, scales = without_products(model)
+    rewritten, divided = without_products(model)
     ours, theirs = read(rewritten), read(model)
     for _ in range(3):
         z = {k: rng.gamma(3.0, 0.4, v.type.shape) for k, v in theirs.values.items()}
         z |= {k: rng.normal(size=z[k].shape) for k in ("z", "mu0") if k in z}
         one = {k: np.ones_like(v) if k == "z" else v for k, v in z.items()}
-        inverse = scales.divided({k: v[None, None] for k, v in one.items()})["z"][0, 0]
+        inverse = divided({k: v[None, None] for k, v in one.items()})["z"][0, 0]
         v = z | {"z": z["z"] / inverse}
         jacobian = -np.log(inverse).sum()
         values = []
@@ -135,9 +135,9 @@ def wider(x, z):
 @pytest.mark.parametrize("body", [also_alone, two_scales, signed, constant, by_row, wider])
 def test_other_products_stay(body):
     model = template(single(body), D, K)
-    rewritten, scales = without_products(model)
+    rewritten, divided = without_products(model)
     assert rewritten is model
-    assert scales is None
+    assert divided is None
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ class Link:
             self.glm.check(data)
         except NotThisEngine:
             rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
-            self.plan.likelihood.check(self.plan.model.name, rows, [])
+            self.plan.check_possible(rows)
             raise
         z, offset = of.features(x, arm if of.joint else None)
         z = np.ascontiguousarray(z)

@@ -30,11 +30,11 @@ from bayesbandit.beliefs.sampled.cloud import (
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.checks import Array
 from bayesbandit.forms import Arrays, Form, Row, State, check, demand, prefixed, unprefixed
-from bayesbandit.inference.base import Improper, Refusal, Shaped
+from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.graph_analysis.density import row_dimension, shapes_of
+from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER_POSTERIOR
@@ -328,7 +328,7 @@ class SampledBelief(ByDraws):
 
     def _rewards(self, draws: Draws, x: Array) -> Array:
         """Return mean rewards (S, n) or (S, n, K) at x (n, d); raise ValueError if not finite."""
-        mean = self.plan.mean_reward(draws, x)
+        mean = self.plan.outcomes.mean_reward(draws, x)
         if not np.isfinite(mean).all():
             wrong = mean[~np.isfinite(mean)][0]
             largest = np.abs(x).max(initial=0.0)
@@ -351,7 +351,8 @@ class SampledBelief(ByDraws):
         """
         likelihood = self._likelihood(x, arm, reward, weight)
         likely = likelihood is not None and likelihood.max() > -np.inf
-        self.admit(x, arm, reward, possible=likely)
+        rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
+        self.plan.check_possible(rows, [cloud.values for cloud in self.clouds], likely)
         super().update(x, arm, reward, weight)
         if likelihood is not None:
             least = MIN_SHARE_BEHIND if self.background else self.spec.refit_below
@@ -372,14 +373,6 @@ class SampledBelief(ByDraws):
         weight = np.ones(1) if weight is None else weight
         rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
         return self.plan.row_likelihood(cloud.values, rows)
-
-    def admit(self, x: Array, arm: Array, reward: Array, possible: bool = False) -> None:
-        """Raise ValueError if a reward is impossible under the model: no posterior would exist.
-
-        possible: whether a draw is known to make the rewards likely.
-        """
-        rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-        self.plan.check_possible(rows, [cloud.values for cloud in self.clouds], possible)
 
     def learn(self, arms: Iterable[int]) -> None:
         self.refitted = {}
@@ -478,20 +471,12 @@ class SampledBelief(ByDraws):
 
     def _shapes(self, plan: Plan) -> Shapes:
         """Return the shape (S, *shape) of each variable's draws; None: the number of rows."""
-        built = plan.built
-        row = row_dimension(plan.built)
         size = 1 if self.spec.frozen else self.spec.draws
-        shapes: dict[str, tuple[int | None, ...]] = {**shapes_of(built, but=row)}
-        for v in built.free_RVs:
-            if v.name not in shapes:
-                dims = built.named_vars_to_dims.get(v.name) or ()
-                sizes = (None if d == row else len(built.coords[d] or ()) for d in dims)
-                shapes[v.name] = tuple(sizes)
-        return {str(v.name): (size, *shapes[v.name]) for v in built.free_RVs}
+        return {k: (size, *v.type.shape) for k, v in read(plan.built).values.items()}
 
     def _shapes_of_state(self, plan: Plan) -> Shapes:
         """Return the shape of each value of a sampler's state."""
-        if isinstance(plan.method, Shaped):
+        if isinstance(plan.method, gibbs.Gibbs):
             return plan.method.all_shapes
         return {name: shape[1:] for name, shape in self._shapes(plan).items()}
 

@@ -32,7 +32,7 @@ class Watch:
             return
         self._order[g] = n.bit_length()
         draws = {k: v[0] for k, v in sampled.values.items()}
-        means = plan.mean_reward(draws, x[-CHECKED_CONTEXTS:])
+        means = plan.outcomes.mean_reward(draws, x[-CHECKED_CONTEXTS:])
         S = len(means)
         poor = mixed_badly(means.reshape(S, -1))
         if (sampled.divergences or 0) > MAX_DIVERGENT_SHARE * S:

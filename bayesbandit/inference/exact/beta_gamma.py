@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -19,17 +18,16 @@ from bayesbandit.inference.exact.distributions import Exact
 class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
+    is_beta: whether it is the first of the two, a Beta(a, b), and not a Gamma(a, b) of mean a/b.
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
-    they were streamed. upper: the upper bound of the support. points: some values.
+    they were streamed.
     """
 
     name: str
+    is_beta: bool
     a: float
     b: float
     log_evidence: float = math.nan
-
-    upper: ClassVar[float]
-    points: ClassVar[np.ndarray]
 
     @property
     def mean(self) -> float:
@@ -40,21 +38,21 @@ class OneNumber(Exact):
         return float(self.distribution.std())
 
     @property
-    @abstractmethod
     def distribution(self) -> Any:
         """The same, of scipy.stats."""
+        if self.is_beta:
+            return stats.beta(self.a, self.b)
+        return stats.gamma(self.a, scale=1.0 / self.b)
 
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return draws (size,)."""
-        return np.asarray(self.distribution.rvs(size, random_state=rng))
+    @property
+    def log_volume(self) -> float:
+        if self.is_beta:  # ∫₀¹ v^{a−1} (1 − v)^{b−1} dv = B(a, b)
+            return float(betaln(self.a, self.b))
+        # ∫₀^∞ v^{a−1} e^{−bv} dv = Γ(a)/b^a
+        return float(gammaln(self.a) - self.a * math.log(self.b))
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {self.name: self.draw(size, rng)}
-
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        return np.asarray(plan.outcomes.mean_reward(self.samples(plan, size, rng), x))
+        return {self.name: np.asarray(self.distribution.rvs(size, random_state=rng))}
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
@@ -68,37 +66,3 @@ class OneNumber(Exact):
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         return {self.name: self.distribution}
-
-
-@dataclass(frozen=True)
-class Beta(OneNumber):
-    """v ~ Beta(a, b)."""
-
-    upper = 1.0
-    points = np.array([0.5, 0.25, 0.7, 0.05])
-
-    @property
-    def log_volume(self) -> float:
-        # ∫₀¹ v^{a−1} (1 − v)^{b−1} dv = B(a, b)
-        return float(betaln(self.a, self.b))
-
-    @property
-    def distribution(self) -> Any:
-        return stats.beta(self.a, self.b)
-
-
-@dataclass(frozen=True)
-class Gamma(OneNumber):
-    """v ~ Gamma(a, b), of mean a/b."""
-
-    upper = math.inf
-    points = np.array([1.0, 2.0, 0.3, 7.0])
-
-    @property
-    def log_volume(self) -> float:
-        # ∫₀^∞ v^{a−1} e^{−bv} dv = Γ(a)/b^a
-        return float(gammaln(self.a) - self.a * math.log(self.b))
-
-    @property
-    def distribution(self) -> Any:
-        return stats.gamma(self.a, scale=1.0 / self.b)

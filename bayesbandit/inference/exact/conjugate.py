@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,7 @@ from bayesbandit.inference.base import (
     matching,
     refuse,
 )
-from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
+from bayesbandit.inference.exact.beta_gamma import OneNumber
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import (
     Density,
@@ -54,6 +54,8 @@ from bayesbandit.inference.graph_analysis.quadratic import gradient
 from bayesbandit.inference.graph_analysis.rows import not_additive
 from bayesbandit.inference.graph_analysis.transforms import ends
 from bayesbandit.inference.pymc_model.of_draws import OfDraws
+from bayesbandit.kernels.conjugate.families import is_possible
+from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -62,7 +64,8 @@ Array = np.ndarray
 Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
-CONJUGATE_PRIORS = {kind.upper: kind for kind in (Beta, Gamma)}
+BETA_POINTS = np.array([0.5, 0.25, 0.7, 0.05])  # values of a probability that are tested
+GAMMA_POINTS = np.array([1.0, 2.0, 0.3, 7.0])  # and of a rate
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
 
 # rewards that are tested
@@ -115,30 +118,13 @@ def of_whole(graphs: Sequence[Variable], reward: Variable) -> list[Variable]:
     return list(clone_replace(graphs, same, rebuild_strict=False))
 
 
-@dataclass(frozen=True)
-class RewardSupport:
-    """The rewards that have a likelihood: 0 and 1 for a probability, rewards ≥ 0 for a rate.
-
-    whole: whether only whole numbers have one.
-    """
-
-    binary: bool
-    whole: bool
-
-    def excludes(self, reward: Array) -> Array:
-        """Return which of some rewards (n,) have no likelihood."""
-        if self.binary:
-            return np.asarray((reward != 0.0) & (reward != 1.0))
-        off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
-        return np.asarray((reward < 0.0) | off)
-
-
 class ConjugateEngine:
     """A model of one probability or rate, and how to compute its posterior.
 
-    name: the variable's. family: `Beta` or `Gamma`. itself: whether the mean reward is the variable
-    itself. reward_support: which rewards have a likelihood, where it is, and rows may come one by
-    one, each adding w r to α and w (1 − r) or w to β; else None.
+    name: the variable's. upper: the upper bound of its support. is_beta: whether it is a
+    probability. itself: whether the mean reward is the variable itself. whole: whether rewards have
+    a likelihood at whole numbers alone. adds_up: whether the mean reward is the variable, and each
+    row adds w r to α and w (1 − r) or w to β.
     """
 
     engine = ENGINE
@@ -146,7 +132,9 @@ class ConjugateEngine:
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density = density
         self.name = name
-        self.family = CONJUGATE_PRIORS[upper]
+        self.upper = upper
+        self.is_beta = upper == 1.0
+        self.points = BETA_POINTS if self.is_beta else GAMMA_POINTS
         self._value = value = density.values[name]
         graphs = [term.graph for term in density.terms]
         known = analytic(graphs, value, upper)
@@ -159,12 +147,14 @@ class ConjugateEngine:
         self._at = OfDraws([*values, *slopes], {name: value}, density.inputs)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
-        self.reward_support = self._reward_support(whole) if self.itself else None
+        self.whole = whole or self.is_beta
+        tested = TESTED_COUNTS if whole else TESTED_REWARDS
+        self.adds_up = self.itself and self._adds_up(tested)
 
     @property
     def streams(self) -> bool:
         """Whether rows may come one by one."""
-        return self.reward_support is not None and self.proper_prior is not None
+        return self.adds_up and self.proper_prior is not None
 
     @property
     def proper_prior(self) -> OneNumber | None:
@@ -196,13 +186,13 @@ class ConjugateEngine:
         found = self._of(alpha, beta)
         if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
             label = self.density.label(self.name)
-            kind = self.family.__name__.lower()
+            kind = "beta" if self.is_beta else "gamma"
             raise improper(ENGINE, f"{label}: improper, {kind} of ({found.a:g}, {found.b:g})")
         return found
 
     def _of(self, alpha: float, beta: float) -> OneNumber:
         """Return the distribution of α and β, which may be improper."""
-        return self.family(self.name, alpha + 1.0, beta + (1.0 if self.family is Beta else 0.0))
+        return OneNumber(self.name, self.is_beta, alpha + 1.0, beta + self.is_beta)
 
     # ---- evaluation ------------------------------------------------------------------------------
 
@@ -221,15 +211,15 @@ class ConjugateEngine:
 
     def _sum(self, data: Rows, on_data: bool) -> Array:
         """Return the sums (3,) of c, α and β of the terms of the likelihood, or of the prior."""
-        values, slopes = self._values(self.family.points, data)
+        values, slopes = self._values(self.points, data)
         each = zip(self.density.terms, values, slopes, strict=True)
         mine = [self._coefficients(*one) for one in each if one[0].on_data == on_data]
         return np.sum([np.zeros(3), *mine], axis=0)
 
     def _coefficients(self, term: Term, value: Array, slope: Array) -> Array:
         """Return c, α and β of a term's log density from its values and slopes (S,) at points."""
-        v = self.family.points
-        beta = self.family is Beta
+        v = self.points
+        beta = self.is_beta
         # α log v + β log(1 − v) has the slope α/v − β/(1 − v), α log v − βv has α/v − β: so h is
         # α − τv with τ = α + β or β, known from two points and tested at the others
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
@@ -251,9 +241,9 @@ class ConjugateEngine:
         """Return whether the mean reward is the variable itself, whatever the row."""
         inputs = list(self.density.inputs.values())
         mean = self.density.mean
-        if analytic([mean], self._value, self.family.upper, inputs).of(mean) > 1:
+        if analytic([mean], self._value, self.upper, inputs).of(mean) > 1:
             return False
-        points = self.family.points
+        points = self.points
         at = OfDraws([mean], {self.name: self._value}, self.density.inputs)
         # analytic in v and the rows, and equal at random ones: equal everywhere
         [means] = at({self.name: points}, self._random(TESTED_COUNTS))
@@ -271,16 +261,19 @@ class ConjugateEngine:
     def _likelihood(self) -> list[Variable]:
         return [term.graph for term in self.density.terms if term.on_data]
 
-    def _reward_support(self, whole: bool) -> RewardSupport | None:
-        """Return which rewards have a likelihood, if each adds w r to α, and w (1 − r) or w to β.
+    def excludes(self, reward: Array) -> Array:
+        """Return which of some rewards (n,) have no likelihood."""
+        return np.logical_not(interpreted(is_possible)(reward, self.is_beta, self.whole))
+
+    def _adds_up(self, tested: Array) -> bool:
+        """Return whether each reward adds w r to α, and w (1 − r) or w to β; set `whole`. tested:
+        rewards (m,).
 
         The density is analytic in context and weight, so that random ones prove it for all. Of a
         probability both rewards are tested; of a rate the density is analytic in the reward, too.
-        whole: whether PyMC casts rewards to whole numbers.
         """
-        binary = self.family is Beta
+        binary = self.is_beta
         reward = self.density.inputs["reward"]
-        tested = TESTED_COUNTS if whole else TESTED_REWARDS
         data = self._random(tested)
         each = [{k: v[[i]] for k, v in data.items()} for i in range(len(tested))]
         # one row at a time: what each reward adds by itself
@@ -288,16 +281,16 @@ class ConjugateEngine:
         # a reward of likelihood 0 has log p = −∞ at every v, and so c = −∞
         possible = np.isfinite(constant)
         # of densities on the reals ½ is possible, of counts it is not
-        support = RewardSupport(binary, whole or binary or not possible[tested == 0.5].any())
+        self.whole = self.whole or not possible[tested == 0.5].any()
         # a reward adds w r to α, and w (1 − r) or w to β
         wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]
         close = np.isclose(added, wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE)
-        if not close[:, possible].all() or (possible == support.excludes(tested)).any():
-            return None
+        if not close[:, possible].all() or (possible == self.excludes(tested)).any():
+            return False
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
-        graphs = of_whole(self._likelihood, reward) if support.whole else self._likelihood
-        known = analytic(graphs, self._value, self.family.upper, rows)
-        return support if all(known.of(graph) <= 1 for graph in graphs) else None
+        graphs = of_whole(self._likelihood, reward) if self.whole else self._likelihood
+        known = analytic(graphs, self._value, self.upper, rows)
+        return all(known.of(graph) <= 1 for graph in graphs)
 
 
 @matching

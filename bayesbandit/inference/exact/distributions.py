@@ -39,6 +39,11 @@ class Exact(Known):
     def evidence(self) -> float | None:
         return None if math.isnan(self.log_evidence) else self.log_evidence
 
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        return np.asarray(plan.outcomes.mean_reward(self.samples(plan, size, rng), x))
+
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -125,11 +130,10 @@ class ExactDistribution(Exact):
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        theta = self.draw(size, rng)[0]
         if not plan.method.affine:
-            return np.asarray(plan.method.mean_reward(theta, x))
+            return super().rewards(plan, x, size, rng)
         A, b = plan.method.linear_map(x)
-        return np.asarray(np.tensordot(theta, A, axes=(1, -1)) + b)
+        return np.asarray(np.tensordot(self.draw(size, rng)[0], A, axes=(1, -1)) + b)
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator

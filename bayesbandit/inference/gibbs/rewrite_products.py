@@ -9,7 +9,7 @@ must stand nowhere else; τ is computed of positive variables and constants, and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,27 +41,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
-@dataclass(frozen=True)
-class Scales:
-    """The scales τ as functions of draws.
-
-    names: of the z of each. of: the positive variables.
-    """
-
-    names: tuple[str, ...]
-    of: tuple[str, ...]
-    compiled: Compiled
-
-    def divided(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return draws (chain, draw, *shape) by name, with z = v/τ in the place of v."""
-        out = dict(values)
-        of = [values[k].reshape(-1, *values[k].shape[2:]) for k in self.of]
-        for name, tau in zip(self.names, self.compiled(*of), strict=True):
-            v = out[name]
-            # z = v / τ; a τ of each draw, for all elements of v
-            wide = tau.reshape(*tau.shape, *(1,) * (v.ndim - 1 - tau.ndim))
-            out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
-        return out
+Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
 
 
 @dataclass(frozen=True)
@@ -73,8 +53,9 @@ class Use:
     scale: Variable
 
 
-def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
-    """Return an equal model without products τ z, and their scales; None where it has none."""
+def without_products(model: pm.Model) -> tuple[pm.Model, Callable[[Draws], Draws] | None]:
+    """Return an equal model without products τ z, and a function of its draws, which returns those
+    with z = v/τ in the place of v; None where it has none."""
     from pymc.model.fgraph import model_from_fgraph
 
     if not any(_has_mean_zero(v) for v in model.free_RVs):
@@ -96,8 +77,19 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
             return model, None
         draws = list(positive.values())
         compiled = Compiled(draws, list(vectorize_graph(scales, positive)))
-        of = tuple(str(v.name) for v in draws)
-        return model_from_fgraph(graph, mutate_fgraph=True), Scales(tuple(names), of, compiled)
+
+    def divided(values: Draws) -> Draws:
+        out = dict(values)
+        given = [values[str(v.name)] for v in draws]
+        taus = compiled(*[v.reshape(-1, *v.shape[2:]) for v in given])
+        for name, tau in zip(names, taus, strict=True):
+            v = out[name]
+            # z = v / τ; a τ of each draw, for all elements of v
+            wide = tau.reshape(*tau.shape, *(1,) * (v.ndim - 1 - tau.ndim))
+            out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
+        return out
+
+    return model_from_fgraph(graph, mutate_fgraph=True), divided
 
 
 def _has_mean_zero(rv: Variable) -> bool:

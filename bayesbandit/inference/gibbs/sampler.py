@@ -8,7 +8,7 @@ Laplace, Student-t, half-Cauchy and the like are mixtures of such (`rewrite_mixt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from bayesbandit.inference.gibbs.blocks import (
 )
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
-from bayesbandit.inference.gibbs.rewrite_products import Scales
+from bayesbandit.inference.gibbs.rewrite_products import Draws
 from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
@@ -116,7 +116,8 @@ class Gibbs(Reading):
     in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
     rewards are affine in the block; if not, the density is without them. noise: the variance of
     every row, if that is proved; the likelihood is then laid out without reading the density.
-    scales: by which draws are divided, of a model that was rewritten without products.
+    divided: makes draws those of the declared variables, of a model that was rewritten without
+    products.
     """
 
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
@@ -125,7 +126,7 @@ class Gibbs(Reading):
         self.auxiliary = dict(apart.auxiliary)
         self.by_row = self.density.by_row
         self.noise: RowNoise | None = None
-        self.scales: Scales | None = None
+        self.divided: Callable[[Draws], Draws] | None = None
         values = self.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
@@ -133,7 +134,7 @@ class Gibbs(Reading):
     @property
     def affine(self) -> bool:
         """Whether mean rewards are affine in the declared variables of the block."""
-        return self._affine and self.scales is None
+        return self._affine and self.divided is None
 
     def sample(
         self,
@@ -175,7 +176,7 @@ class Gibbs(Reading):
         for state in last:
             state[TESTED_ROWS_KEY] = np.array(tested)
         drawn = {k: np.stack([v[k] for v in kept]) for k in self.names}
-        return SampledDraws(self.scales.divided(drawn) if self.scales else drawn, state=last)
+        return SampledDraws(self.divided(drawn) if self.divided else drawn, state=last)
 
     @property
     def burn_in(self) -> int:

@@ -50,10 +50,3 @@ class FeatureMap:
             A[mine] = x[mine] @ self.C[k] + self.a[k]
             b[mine] = x[mine] @ self.c[k] + self.e[k]
         return A, b
-
-    def of(self, m: np.ndarray, W: np.ndarray) -> FeatureMap:
-        """Return the map with φ in the place of θ = m + Wφ."""
-        # A (m + Wφ) + b = (A W) φ + (A m + b)
-        C = self.C
-        a = self.a
-        return FeatureMap(C @ W, a @ W, C @ m + self.c, a @ m + self.e)

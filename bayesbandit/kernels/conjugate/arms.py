@@ -1,7 +1,5 @@
 """One arm that is a probability or a rate, whatever the context, kept in one row of numbers."""
 
-import math
-
 import numpy as np
 
 from bayesbandit.kernels.arm import record_view
@@ -24,14 +22,6 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
 
 head_of = record_view(HEAD)  # of one arm's numbers
 named = record_view(SETTINGS)
-
-
-@njit(cache=True)
-def is_possible(reward, settings):
-    """Return whether a reward has a likelihood."""
-    if named(settings).binary > 0.0:
-        return reward == 0.0 or reward == 1.0
-    return reward >= 0.0 and (named(settings).whole == 0.0 or reward == math.floor(reward))
 
 
 @njit(cache=True)

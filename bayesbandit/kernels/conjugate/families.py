@@ -22,6 +22,15 @@ SERIES_BELOW = 1e-3  # below it the acceptance is told by two terms of its serie
 
 
 @njit(cache=True)
+def is_possible(reward, binary, whole):
+    """Return whether a reward has a likelihood: 0 and 1 of a probability, rewards ≥ 0 of a rate;
+    whole: whole ones alone. In Python also of an array."""
+    if binary > 0.0:
+        return (reward == 0.0) | (reward == 1.0)
+    return (reward >= 0.0) & ((whole == 0.0) | (reward == np.floor(reward)))
+
+
+@njit(cache=True)
 def beta_moments(a, b):
     """Return the mean and the standard deviation of a Beta(a, b)."""
     n = a + b
