@@ -220,7 +220,7 @@ class Sampled(Declared):
         plan = self.plan(n_arms, n_features)
         if self.frozen and plan.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
-        if why := plan.likelihood.failure():
+        if why := plan.row_likelihood.failure(plan.functions.prior.start):
             raise ValueError(
                 f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
                 f'them ({why}); what has a value for each row has dims="row"'

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.declaring.advice import dims_wanted, index_wanted, values_wanted
 from bayesbandit.declaring.observed import DATA_NAMES as DATA_NAMES
 from bayesbandit.declaring.observed import (
     check_not_random,
@@ -32,6 +31,13 @@ if TYPE_CHECKING:
 # the attribute of a data container's tag with its role, also in copies
 ROLE_ATTRIBUTE = "role_of_rows"
 
+WITHOUT_NAMES = (
+    "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
+    "x[:, 0]"
+)
+_OF_A_VALUE = re.compile(  # PyTensor's errors
+    "converted to Python|has no len|support iteration|Length of .* cannot be determined"
+)
 _NAMES = (*DATA_NAMES.values(), "mean_reward", "feature", "row")
 _TAKEN = tuple(dict.fromkeys((*DATA_NAMES, *_NAMES)))  # names that a prior must not have
 _CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's error messages
@@ -155,6 +161,8 @@ class Declaration:
         """
         import pymc as pm
 
+        from bayesbandit.declaring.priors import Prior, dims_of
+
         rows, n_arms = self._rows(x, reward, weight, arm, n_arms)
         coords: dict[str, Sequence[Any]] = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
@@ -175,13 +183,25 @@ class Declaration:
             except Exception as error:
                 if (clash := _CLASH.search(str(error))) and clash[1] in _NAMES:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
-                if advice := index_wanted(error, inputs["x"]):
-                    raise TypeError(f"{self.name}: {advice}") from None
-                if advice := values_wanted(error):
-                    raise TypeError(f"{self.name}: {advice}") from error
+                of_x = isinstance(error, AttributeError) and error.obj is inputs["x"]
+                # in x["age"] PyTensor looks for booleans in the text without end
+                if of_x or isinstance(error, RecursionError):
+                    raise TypeError(f"{self.name}: {WITHOUT_NAMES}") from None
+                if _OF_A_VALUE.search(str(error)):
+                    why = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
+                    raise TypeError(
+                        f"{self.name}: in a declaration, x, the rewards and the variables have no "
+                        f"values yet ({why}): write pm.math.switch(x[:, 0] > 0, a, b) for `if`, "
+                        "x.shape[0] for `len(x)`, x @ theta for a loop"
+                    ) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
-                if advice := dims_wanted(self.priors):
-                    error.add_note(advice)
+                if plain := [
+                    k for k, p in self.priors.items() if isinstance(p, Prior) and not dims_of(p)
+                ]:
+                    error.add_note(
+                        f"priors without dims are one number each: {', '.join(plain)}; "
+                        'bb.Prior(…, dims="feature") has one for each feature'
+                    )
                 raise
             self._check_outcome(model, mean, rows)
             tell_apart(model)

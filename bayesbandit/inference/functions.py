@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesbandit.inference.base import COMPILE, Engine, Method, Refusal
 from bayesbandit.inference.glm.regression import Regression, regression
-from bayesbandit.inference.graph_analysis.density import containers, read
+from bayesbandit.inference.graph_analysis.density import containers, read, rows_of
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
@@ -75,7 +75,7 @@ class Functions:
         Then neither the log density nor the mean rewards change at random points, whose elements by
         arm, and the rows' arms, are moved on by one.
         """
-        rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        rows = rows_of(self.built)
         K = len(self.built.coords["arm"] or ())
         rng = np.random.default_rng(0)
         dims = self.built.named_vars_to_dims

@@ -336,7 +336,6 @@ class Plan:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
-            self.row_likelihood.prepare()
             _ = self.outcomes
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)

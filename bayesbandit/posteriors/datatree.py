@@ -13,7 +13,12 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.density import containers, read, row_dimension
+from bayesbandit.inference.graph_analysis.density import (
+    containers,
+    read,
+    row_dimension,
+    rows_of,
+)
 from bayesbandit.inference.predictive import QUIET_SAMPLING, UNCOMPILED, along_rows
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 
@@ -59,7 +64,7 @@ def datatree(
     import xarray as xr
 
     row = str(row_dimension(model))
-    data = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
+    data = rows_of(model)
     observed = {str(v.name): np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs}
     complete = [k for k in along_rows(model) if len(observed[k]) == len(data["x"])]
     for one in (model, unweighted):

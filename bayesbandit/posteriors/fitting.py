@@ -13,7 +13,7 @@ from bayesbandit import checks
 from bayesbandit.checks import Contexts
 from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
-from bayesbandit.inference.graph_analysis.density import containers
+from bayesbandit.inference.graph_analysis.density import rows_of
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import Plan, naming_the_model, plan, plan_of_built
 from bayesbandit.inference.registry import choices, engines
@@ -84,7 +84,7 @@ def fit(
         x = encoder.transform(x)
         features = encoder.features
     built = model.build(x, reward, weight, arm, n_arms)
-    rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
+    rows = rows_of(built)
     number = int(seed.generate_state(1, np.uint64)[0])
 
     def known_by(plan: Plan) -> Known:

@@ -73,6 +73,10 @@ class ExactDistribution(Exact):
     precision: np.ndarray
     cholesky: np.ndarray
 
+    def method(self, plan: Planned) -> Any:
+        """Return what arranges the variables in θ."""
+        return plan.method
+
     @property
     @abstractmethod
     def variance(self) -> float:
@@ -124,35 +128,35 @@ class ExactDistribution(Exact):
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return independent draws by name."""
         theta, sigma2 = self.draw(size, rng)
-        drawn = plan.method.split(theta) | plan.method.noise_drawn(sigma2)
+        drawn = self.method(plan).split(theta) | self.method(plan).noise_drawn(sigma2)
         return {k: drawn[k] for k in plan.outcomes.names}
 
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        if not plan.method.affine:
+        if not self.method(plan).affine:
             return super().rewards(plan, x, size, rng)
-        A, b = plan.method.linear_map(x)
+        A, b = self.method(plan).linear_map(x)
         return np.asarray(np.tensordot(self.draw(size, rng)[0], A, axes=(1, -1)) + b)
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
-        if not plan.method.affine:
+        if not self.method(plan).affine:
             return super().moments(plan, x, rng)
-        A, b = plan.method.linear_map(x)
+        A, b = self.method(plan).linear_map(x)
         # Var a'θ = E(1/q) a'Λ⁻¹a, and a'Λ⁻¹a = ‖L⁻¹a‖² for each row a of A
         half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
         sd = np.sqrt((half**2).sum(axis=0)) * math.sqrt(self.variance)
         return A @ self.mean + b, sd.reshape(b.shape)
 
     def closed(self, plan: Planned) -> dict[str, Moments]:
-        inside = plan.method.moments(self.mean, self.covariance)
+        inside = self.method(plan).moments(self.mean, self.covariance)
         return {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        inside = plan.method.moments(self.mean, self.inverse)
+        inside = self.method(plan).moments(self.mean, self.inverse)
         return {k: self.marginal(m, scales(m, square)) for k, (m, square) in inside.items()}
 
 
@@ -182,7 +186,7 @@ class Gaussian(ExactDistribution):
         """Return moments of the variables, and of those deterministic quantities that are affine
         in them."""
         found = super().closed(plan)
-        method = plan.method
+        method = self.method(plan)
         if not plan.outcomes.deterministic:
             return found
 
@@ -254,15 +258,15 @@ class StudentT(ExactDistribution):
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
-        k = float(plan.method.exponent)
+        k = float(self.method(plan).exponent)
         # s = q^{1/k} = b^{−1/k} G^{1/k}, G ~ Gamma(a, 1)
         scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
-        return super().marginals(plan) | {plan.method.scale_name: scale}
+        return super().marginals(plan) | {self.method(plan).scale_name: scale}
 
     def closed(self, plan: Planned) -> dict[str, Moments]:
         """Return moments of the variables, the noise scale as it is declared among them."""
-        noise = self.power(1.0 / plan.method.exponent)
-        return super().closed(plan) | {plan.method.scale_name: noise}
+        noise = self.power(1.0 / self.method(plan).exponent)
+        return super().closed(plan) | {self.method(plan).scale_name: noise}
 
     def power(self, p: float) -> Moments:
         """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are infinite."""

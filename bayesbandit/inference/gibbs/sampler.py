@@ -47,9 +47,7 @@ BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is t
 Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
 
 
-def better(
-    problem: Problem, state: Mapping[str, np.ndarray], seed: int = 0
-) -> Mapping[str, np.ndarray]:
+def better(problem: Problem, state: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Return the state from which a chain should begin: this one, or one near another mode.
 
     A sweep draws the Gaussian block first. The other state is reached from this one by a few sweeps
@@ -60,7 +58,7 @@ def better(
     ends = []
     for positive_first in (False, True):
         held = conditionals.MonomialState(theta - problem.layout.centre, problem.inside(u))
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
     # the log density of a draw of k normals, −½χ²_k, has an sd of √(k/2)

@@ -14,7 +14,7 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -46,53 +46,12 @@ FAR_ETA = (60.0, 61.0)  # where a chance of 0 falls as far as it will
 LARGEST_ALPHA = 1e9  # of a negative binomial reward; beyond, it is a Poisson one
 
 
-@dataclass(frozen=True)
-class Cut:
-    """A density's mean reward and log likelihood as functions of η = slope core + shift.
-
-    core: the node at which the graphs are cut. mean, likelihood: functions of its value.
-    """
-
-    density: Density
-    mean: Compiled
-    likelihood: Compiled
-    slope: float
-    shift: float
-
-    def means(self, eta: np.ndarray) -> np.ndarray:
-        """Return the mean rewards at η (n,)."""
-        # the graph is cut at the core: core = (η − shift)/slope
-        [mean] = self.mean((eta - self.shift) / self.slope)
-        return np.broadcast_to(mean, eta.shape)
-
-    def log_p(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
-        """Return the log likelihood of rows (n,) together."""
-        x = np.ones((len(reward), self.density.n_features))
-        rows = self.density.arguments((x, reward, weight, np.zeros(len(reward), dtype=np.int64)))
-        [value] = self.likelihood((eta - self.shift) / self.slope, *rows)
-        return float(value)
-
-    def moved(self, added: float) -> Cut:
-        """Return the same with this added to η, if it is more than rounding."""
-        return self if abs(added) < 1e-12 else replace(self, shift=self.shift + added)
-
-    def count(self) -> Family:
-        """Return the family of counts of mean e^η that has such a likelihood of 0.
-
-        log p(0 | η) is −α log(1 + e^η/α), whose slope ends at −α, or −e^η of a Poisson one.
-        """
-        nearer, farther = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
-        alpha = float(f"{nearer - farther:.13g}")  # as it was declared
-        # a Poisson reward's log p(0) = −e^η has a slope of −1e26 there
-        return Family(NEGATIVE_BINOMIAL, alpha) if 0 < alpha < LARGEST_ALPHA else Family(POISSON)
-
-
 class Link:
     """A likelihood of a family that is known by name, of one linear predictor, as a model has it.
 
-    density: the model's, simplified. eta: the graph of the linear predictor. weighted: whether a
-    row's log likelihood is multiplied by its weight. engine: in whose name rows are refused that
-    are not the family's.
+    density: the model's, simplified. eta: the graph of the linear predictor: slope core + shift, of
+    the node at which the graphs are cut. weighted: whether a row's log likelihood is multiplied by
+    its weight. engine: in whose name rows are refused that are not the family's.
     """
 
     def __init__(self, density: Density, engine: str) -> None:
@@ -122,17 +81,61 @@ class Link:
         self.weighted = "weight" in depends_on(likely, self.density.inputs)
         # the node is affine in its core: values at 0 and 1 tell η = (high − low) core + low
         low, high = Compiled([value], [at])(np.array([0.0, 1.0]))[0].tolist()
-        compiled = (
-            Compiled([value], [mean]),
-            Compiled([value, *self.density.inputs.values()], [total(likely)]),
-        )
-        self.family, self.cut = recognised(Cut(self.density, *compiled, high - low, low), engine)
+        self._mean = Compiled([value], [mean])
+        self._likelihood = Compiled([value, *self.density.inputs.values()], [total(likely)])
+        self.family, sign, added = self._recognised(high - low, low)
         # the family's η is sign · node + added
-        sign = self.cut.slope / (high - low)
-        added = self.cut.shift - sign * low
+        self.slope = sign * (high - low)
+        self.shift = sign * low + added
+        if self.family.kind == POISSON:
+            self.family = self._count()
         self.eta = node if (sign, added) == (1.0, 0.0) else pt.add(pt.mul(node, sign), added)
         self._tested: set[float] = set()
         self._check_rewards(self.family.rewards)
+
+    def _means(self, eta: np.ndarray, slope: float, shift: float) -> np.ndarray:
+        """Return the mean rewards at η (n,), slope core + shift."""
+        [mean] = self._mean((eta - shift) / slope)
+        return np.broadcast_to(mean, eta.shape)
+
+    def _log_p(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
+        """Return the log likelihood of rows (n,) together."""
+        x = np.ones((len(reward), self.density.n_features))
+        rows = self.density.arguments((x, reward, weight, np.zeros(len(reward), dtype=np.int64)))
+        [value] = self._likelihood((eta - self.shift) / self.slope, *rows)
+        return float(value)
+
+    def _recognised(self, slope: float, shift: float) -> tuple[Family, float, float]:
+        """Return the family that has such mean rewards, and its η by the node, slope core + shift:
+        a sign times the node, and what is added to it."""
+        # a model may say 1 − p, or Φ(−η): its node is then −η
+        for sign in (1.0, -1.0):
+            mirrored = sign * slope, sign * shift
+            # the mean at η = 0 tells the shift, and where it ends up tells how many trials there
+            # are
+            level, most = self._means(np.array([0.0, LARGE_ETA]), *mirrored).tolist()
+            # at η = 30 a chance is 1, and the mean reward the number of trials
+            trials = float(np.round(np.clip(most, 1.0, None)))
+            for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
+                # g(mean at 0) is what η has been moved by, if it is more than rounding
+                added = float(family.linked(np.array(level)))
+                added = 0.0 if abs(added) < 1e-12 else added
+                eta = np.linspace(*family.ends, LINK_POINTS)
+                with np.errstate(all="ignore"):
+                    means = self._means(eta, mirrored[0], mirrored[1] + added)
+                    if np.allclose(means, family.mean(eta), 1e-5, 1e-9):
+                        return family, sign, added
+        raise refuse(self.engine, "'mean_reward': no link that is known: logit, probit or log")
+
+    def _count(self) -> Family:
+        """Return the family of counts of mean e^η that has such a likelihood of 0.
+
+        log p(0 | η) is −α log(1 + e^η/α), whose slope ends at −α, or −e^η of a Poisson one.
+        """
+        nearer, farther = (self._log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
+        alpha = float(f"{nearer - farther:.13g}")  # as it was declared
+        # a Poisson reward's log p(0) = −e^η has a slope of −1e26 there
+        return Family(NEGATIVE_BINOMIAL, alpha) if 0 < alpha < LARGEST_ALPHA else Family(POISSON)
 
     def _check_graph(self, label: str, graph: Variable, value: Variable, data: set[str]) -> None:
         """Check that a graph depends on the node's value and such data alone, of each row by
@@ -199,33 +202,12 @@ class Link:
         # log p(r | η) − log p(r | 0): constants in r alone cancel
         at = (eta, np.zeros(len(eta)))
         ours = [self.family.total(value, reward, weight) for value in at]
-        model = [self.cut.log_p(value, reward, weight) for value in at]
+        model = [self._log_p(value, reward, weight) for value in at]
         gap = abs((model[0] - ours[0]) - (model[1] - ours[1]))
         if not gap <= relative * (np.abs([*ours, *model]).sum() + len(eta)) + absolute:
             name = self.family.name
             reason = f"the likelihood is not {name}, as its mean suggests: by {gap:.2g}"
             raise refuse(self.engine, f"on these rows {reason}", of_rows=True)
-
-
-def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
-    """Return the family that has such mean rewards, and the cut in its own η: up to a sign and a
-    constant, that of the model."""
-    # a model may say 1 − p, or Φ(−η): its node is then −η
-    for sign in (1.0, -1.0):
-        mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
-        # the mean at η = 0 tells the shift, and where it ends up tells how many trials there are
-        level, most = mirrored.means(np.array([0.0, LARGE_ETA])).tolist()
-        # at η = 30 a chance is 1, and the mean reward the number of trials
-        trials = float(np.round(np.clip(most, 1.0, None)))
-        for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
-            # g(mean at 0) is what η has been moved by
-            moved = mirrored.moved(float(family.linked(np.array(level))))
-            eta = np.linspace(*family.ends, LINK_POINTS)
-            with np.errstate(all="ignore"):
-                same = np.allclose(moved.means(eta), family.mean(eta), 1e-5, 1e-9)
-            if same:
-                return moved.count() if family.kind == POISSON else family, moved
-    raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
 
 
 def with_shared_nodes(density: Density, simpler: bool) -> Density:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.draws import Known, Moments, Planned
-from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian
+from bayesbandit.inference.draws import Planned
+from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
@@ -44,7 +44,7 @@ class Regression(Link):
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
-    def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
+    def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Linearized:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         m, R = self.whitening
         reward = data[1]
@@ -55,7 +55,7 @@ class Regression(Link):
         # −∂² log p at the mode: Λ of the prior and A'VA, V the curvatures of log p(r | η)
         precision = self.block.prior.precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
-        return Gaussian(theta, precision, L, np.nan)
+        return Linearized(theta, precision, L, np.nan, self)
 
     def approximated(self, rows: Mapping[str, np.ndarray]) -> Linearized:
         """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
@@ -63,51 +63,33 @@ class Regression(Link):
         A, b = self.block.linear_map(data[0], rows.get("arm"))
         approximation = self.laplace(A, b, data)
         self.check(data, A @ approximation.mean + b)
-        return Linearized(approximation, self)
+        return approximation
 
 
 @dataclass(frozen=True)
-class Linearized(Known):
+class Linearized(Gaussian):
     """Laplace's approximation of a generalised linear model: its moments need no draws.
 
-    theta: of the coefficients. The linear predictor is normal, so that moments of mean rewards are
+    It is of the coefficients. The linear predictor is normal, so that moments of mean rewards are
     integrals in one dimension.
     """
 
-    theta: ExactDistribution
     glm: Regression
 
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return self.theta.samples(self._working(plan), size, rng)
+    def method(self, plan: Planned) -> ExactGaussian:
+        return self.glm.block
 
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
         # draws of θ are of the normal; the link is applied to each
-        eta = self.theta.rewards(self._working(plan), x, size, rng)
-        return self.glm.family.mean(eta)
+        return self.glm.family.mean(super().rewards(plan, x, size, rng))
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         # η = a'θ + b is normal under the approximation, and the mean reward a function of η alone
-        return self.glm.family.moments(*self.theta.moments(self._working(plan), x, rng))
-
-    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
-        return self.theta.coefficients(self._working(plan), rng)
-
-    def marginals(self, plan: Planned) -> dict[str, Any]:
-        return self.theta.marginals(self._working(plan))
-
-    def _working(self, plan: Planned) -> Working:
-        return Working(self.glm.block, plan.outcomes)
-
-
-class Working(NamedTuple):
-    """A plan whose method is that of the working model: see `link`."""
-
-    method: Any
-    outcomes: Any
+        return self.glm.family.moments(*super().moments(plan, x, rng))
 
 
 def mode(

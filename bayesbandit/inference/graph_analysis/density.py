@@ -92,6 +92,11 @@ def containers(model: pm.Model) -> dict[str, Any]:
     return by_role
 
 
+def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
+    """Return the rows of a built model, by role."""
+    return {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
+
+
 class Mark(TypeCastingOp):
     """The identity, applied to the mean reward so that PyMC's rewrites leave it alone."""
 
@@ -163,8 +168,7 @@ def read(model: pm.Model) -> Density:
     if model not in _READ:
         with COMPILE:
             _READ[model] = _read(model)
-    own = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
-    return replace(_READ[model], own=own)
+    return replace(_READ[model], own=rows_of(model))
 
 
 def _read(model: pm.Model) -> Density:
@@ -179,7 +183,7 @@ def _read(model: pm.Model) -> Density:
     model = remove_value_transforms(model, model.free_RVs) if order else model
     free = [model[name] for name in order]
     shared = containers(model)
-    own = {role: np.asarray(v.get_value()) for role, v in shared.items()}
+    own = rows_of(model)
     inputs = {role: _input(role, v) for role, v in shared.items()}
     shapes: dict[str, tuple[int | None, ...]] = {**shapes_of(model)}
     for name, axis in row_axes(model).items():

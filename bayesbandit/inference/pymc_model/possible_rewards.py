@@ -46,11 +46,6 @@ class PossibleRewards:
             ]
         self.of_whole = bool(self._whole)
 
-    def failure(self) -> str:
-        """Return how the log density fails on other rows than those of the built model; "" if it
-        does not."""
-        return self._log_density.failure(self._prior.start)
-
     def prepare(self) -> None:
         """Compile what `check` needs."""
         _ = self._points

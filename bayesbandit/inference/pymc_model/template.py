@@ -18,7 +18,7 @@ import pytensor.tensor as pt
 from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
-from bayesbandit.inference.graph_analysis.density import containers
+from bayesbandit.inference.graph_analysis.density import rows_of as rows_of
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 HSGP = (
@@ -35,11 +35,6 @@ def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     }
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
         pm.set_data(values)
-
-
-def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
-    """Return the rows of a built model, by role."""
-    return {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
 
 
 def at_start(model: pm.Model) -> float:
