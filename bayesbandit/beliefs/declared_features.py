@@ -28,7 +28,11 @@ def regressions(
 ) -> Regressions:
     """Return the belief about arms with a declared model that streams, before any data."""
     place = None if plan.likelihood.of_whole else columns(plan)
-    features = Mapped(plan, memory) if place is None else DeclaredFeatures(plan, memory, place)
+    features = (
+        Mapped(plan, memory, plan.method)
+        if place is None
+        else DeclaredFeatures(plan, memory, place)
+    )
     joint = plan.model.takes_arm
     return Regressions(features, n_arms, plan.n_features, normalize, joint=joint)
 
@@ -36,17 +40,19 @@ def regressions(
 class DeclaredFeatures(FeatureMap):
     """Regressors of a declared model: contexts as they are, or of a subclass.
 
-    place (D,): where each coordinate of θ stands in φ. centre (D,): θ where φ is 0. known: the mean
-    and the precision, in units of 1/σ², of φ before any data; None where a `Ridge` says it.
+    method: the linear-Gaussian closed form: the plan's, or that of a linear predictor. place (D,):
+    where each coordinate of θ stands in φ. centre (D,): θ where φ is 0. known: the mean and the
+    precision, in units of 1/σ², of φ before any data; None where a `Ridge` says it.
     """
 
     plan: Plan
+    method: ExactGaussian
     place: Array
     centre: Array
-    block: ExactGaussian | None = None
 
     def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
         self.plan = plan
+        self.method = plan.method
         self.place = place
         self.centre = np.zeros(len(place))
         model, prior = regression(plan.method, plan.n_features < len(place))
@@ -54,11 +60,6 @@ class DeclaredFeatures(FeatureMap):
         precision = plan.method.noise * prior.precision[np.ix_(column, column)]
         self.known = prior.mean[column], precision
         super().__init__(model.remembering(memory), plan.n_features)
-
-    @property
-    def method(self) -> ExactGaussian:
-        """The linear-Gaussian closed form: the plan's, or `block`, of a linear predictor."""
-        return self.plan.method if self.block is None else self.block
 
     def distribution(self, of: Regressions, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k.
@@ -94,10 +95,9 @@ class Mapped(DeclaredFeatures):
 
     plain = False
 
-    def __init__(self, plan: Plan, memory: Memory, block: ExactGaussian | None = None) -> None:
+    def __init__(self, plan: Plan, memory: Memory, engine: ExactGaussian) -> None:
         self.plan = plan
-        self.block = block
-        engine = self.method
+        self.method = engine
         model, prior = regression(engine, False)
         FeatureMap.__init__(self, model.remembering(memory), engine.dim)
         self.place = np.arange(engine.dim)
@@ -105,7 +105,8 @@ class Mapped(DeclaredFeatures):
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
 
     def of_arms(self, n_arms: int) -> Mapped:
-        return Mapped(self.plan.of_arms(n_arms), self.model.memory)
+        plan = self.plan.of_arms(n_arms)
+        return Mapped(plan, self.model.memory, plan.method)
 
     def coordinates(self) -> list[Array]:
         map = self.method.features

@@ -170,6 +170,11 @@ def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
     return drawn if plan.n_arms is None else drawn.reshape(-1, n, K)
 
 
+def of_all_chains(draws: Draws) -> dict[str, np.ndarray]:
+    """Return draws (chains, draws, *shape) by name as those of all chains, (S, *shape)."""
+    return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
+
+
 def along_rows(model: pm.Model) -> list[str]:
     """Return the observed variables that have one value for each row.
 

@@ -194,17 +194,17 @@ Draw = Callable[[Target, Run], Any]  # draws (chains, draws, D), or a Normal
 Fits = Callable[[Target], str | None]  # why an engine does not fit a model, if it does not
 
 
+@dataclass(frozen=True, eq=False)
 class OnTarget:
     """The sampler of an engine that is a function of a `Target`.
 
     engine: its name. draw: the function. independent: whether its draws are independent.
     """
 
-    def __init__(self, engine: str, draw: Draw, target: Target, independent: bool) -> None:
-        self.engine = engine
-        self.draw = draw
-        self.target = target
-        self.independent = independent
+    engine: str
+    draw: Draw
+    target: Target
+    independent: bool
 
     def sample(
         self,

@@ -19,7 +19,12 @@ from bayesbandit.inference.graph_analysis.density import (
     row_dimension,
     rows_of,
 )
-from bayesbandit.inference.predictive import QUIET_SAMPLING, UNCOMPILED, along_rows
+from bayesbandit.inference.predictive import (
+    QUIET_SAMPLING,
+    UNCOMPILED,
+    along_rows,
+    of_all_chains,
+)
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 
 if TYPE_CHECKING:
@@ -72,7 +77,7 @@ def datatree(
     coords = {k: np.asarray(v) for k, v in model.coords.items() if v is not None}
     coords |= {row: np.arange(len(data["x"])), **{k: np.asarray(v) for k, v in names.items()}}
     chains = next(iter(free.values())).shape[:2]
-    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in free.items()}
+    flat = of_all_chains(free)
     if "lp" not in stats:
         stats = {**stats, "lp": LogDensity(read(model)).joint(flat, data).reshape(chains)}
     tree = az.from_dict(

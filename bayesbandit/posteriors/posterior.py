@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.checks import Contexts
 from bayesbandit.inference.draws import MOMENT_DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.predictive import responses
+from bayesbandit.inference.predictive import of_all_chains, responses
 from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
 from bayesbandit.tables.inputs import in_order
@@ -167,7 +167,7 @@ class Posterior:
         They are all draws of a sampled posterior, or 4,000 draws from a closed form.
         """
         values, deterministics = self._chains(4, MOMENT_DRAWS // 4)
-        return {k: v.reshape(-1, *v.shape[2:]) for k, v in (values | deterministics).items()}
+        return of_all_chains(values | deterministics)
 
     def _chains(
         self, chains: int, draws: int
@@ -175,9 +175,7 @@ class Posterior:
         """Return draws (chains, draws, *shape) of the variables, and of what follows from them."""
         values = self.known.chains(self.plan, chains, draws, self._rng())
         shape = next(iter(values.values())).shape[:2]
-        deterministics = self.plan.outcomes.rest(
-            {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
-        )
+        deterministics = self.plan.outcomes.rest(of_all_chains(values))
         return values, {k: v.reshape(*shape, *v.shape[1:]) for k, v in deterministics.items()}
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr, stdtr
 from scipy.stats import norm, t
 
-from bayesbandit.kernels.prob_best.located import best_from, best_probabilities, by_walk, place
+from bayesbandit.kernels.prob_best.located import FIRST_ARM, best_from, by_walk, place
 from bayesbandit.kernels.student import MIN_DF, NEGLIGIBLE_MASS, normal_cdf, peak, reach
 from tests.cases import few, in_gate
 
@@ -24,7 +24,7 @@ def probabilities(mean, scale, df=INF):
     """Every arm's probability; the two entry points must agree in every bit."""
     mean, scale, df = arrays(mean, scale, df)
     out = np.full(mean.size, np.nan)
-    best_probabilities(mean, scale, df, out)
+    best_from(FIRST_ARM, mean, scale, df, out)
     np.testing.assert_array_equal(out, one_by_one(mean, scale, df))
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +15,7 @@ from bayesbandit.kernels.prob_best.points import JOINT_DRAWS, cells
 from bayesbandit.predictions import ByMoments, Draws, Joint, LocationScale
 
 
+@dataclass(frozen=True, eq=False)
 class Increasing(ByMoments):
     """The prediction of mean rewards g(η) of normal η: an increasing g keeps the order of draws.
 
@@ -21,9 +23,8 @@ class Increasing(ByMoments):
     rewards, and not of η: α = 0 is greedy.
     """
 
-    def __init__(self, eta: LocationScale | Joint, family: Family) -> None:
-        self.eta = eta
-        self.family = family
+    eta: LocationScale | Joint
+    family: Family
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:

@@ -175,17 +175,11 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
         out[a] = every[first + a]
 
 
-@compiled
-def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
-    """Fill out, (K,), with P(arm a is best) for all a."""
-    best_from(FIRST_ARM, mean, scale, df, out)
-
-
 def best_of_location_scale(mean: Vector, scale: Vector, df: Vector) -> Vector:
     """Return P(arm is best), (…, K), for independent normals (df = ∞) and Student-t (…, K)."""
     K = mean.shape[-1]
     m, s, nu = (np.ascontiguousarray(a.reshape(-1, K)) for a in (mean, scale, df))
     out = np.empty_like(m)
     for i in range(len(m)):
-        best_probabilities(m[i], s[i], nu[i], out[i])
+        best_from(FIRST_ARM, m[i], s[i], nu[i], out[i])
     return out.reshape(mean.shape)
