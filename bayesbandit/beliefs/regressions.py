@@ -398,16 +398,20 @@ class Regressions(HalfLives):
 
     # ---- all that is known -----------------------------------------------------------------------
 
+    def _arm(self, k: int) -> arm_numbers.Arm:
+        """Return the numbers of arm k by name."""
+        return arm_numbers.view(self.arms[k], self.features.columns)
+
     def coefficients(self, k: int) -> Array:
         """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
-        arm = arm_numbers.view(self.arms[k], self.features.columns)
+        arm = self._arm(k)
         theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)  # Bθ = b is Uθ = t
         theta[-1] += arm.head.shift
         return np.asarray(theta)
 
     def inverse(self, k: int) -> Array:
         """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
-        arm = arm_numbers.view(self.arms[k], self.features.columns)
+        arm = self._arm(k)
         # B = U'DU, and so B⁻¹ = HH' with H = U⁻¹ D^(−1/2)
         half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
         P = half @ half.T
@@ -415,12 +419,12 @@ class Regressions(HalfLives):
 
     def precision(self, k: int) -> Array:
         """Return B (D, D) of arm k, about its origin."""
-        arm = arm_numbers.view(self.arms[k], self.features.columns)
+        arm = self._arm(k)
         return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
 
     def linear_posterior(self, k: int, rows: Arrays | None = None) -> LinearPosterior:
         """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
-        arm = arm_numbers.view(self.arms[k], self.features.columns)
+        arm = self._arm(k)
         P = self.inverse(k)
         is_shifted = interpreted(arm_numbers.is_shifted)(self.settings)  # from an origin of its own
         d = self.features.width

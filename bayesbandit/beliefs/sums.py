@@ -109,8 +109,9 @@ def _blocks(arm: Arm, x: Array, reward: Array, weight: Array) -> Iterator[Array]
 def merge(mine: Array, its: Array, settings: Array) -> None:
     """Add the rounds of another arm to those of an arm, as if they had come next, and its prior to
     none: it is in both."""
-    a = view(mine, _sizes(settings)[0])
-    b = view(its, _sizes(settings)[0])
+    D, _ = _sizes(settings)
+    a = view(mine, D)
+    b = view(its, D)
     if a.head.n == 0.0 or b.head.n == 0.0:
         if b.head.n > 0.0:
             mine[:] = its
@@ -128,7 +129,7 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
     else:
         prior = np.empty_like(mine)
         interpreted(linear.initialise)(prior, settings)
-        p = view(prior, _sizes(settings)[0])
+        p = view(prior, D)
         rows = np.sqrt(b.d)[:, None] * np.column_stack([b.U, b.t])
         if moved:  # c of rewards less b's shift about b's origin, by c of a's
             rows += np.outer(rows[:, -2], np.append(step, shift))
@@ -161,14 +162,14 @@ def _add_root(
     arm: Array, settings: Array, rows: Array, d: Array | None = None, weight: float = 1.0
 ) -> None:
     """Add rows [U t] (n, D + 1), each with weight d (n,; None: 1), to an arm's root and loss."""
-    D = _sizes(settings)[0]
+    D, _ = _sizes(settings)
     U = np.zeros((min(len(rows), D), interpreted(stride)(D)))
     U[:, :D] = rows[:D, :D]
     t = np.ascontiguousarray(rows[:D, D])
     add_root = without(bulk.add_root, *linear.unreached(settings))
     add_root(arm, settings, np.ones(len(U)) if d is None else d, t, U.ravel(), weight)
     if len(rows) > D:
-        view(arm, _sizes(settings)[0]).head.loss += rows[D, D] ** 2
+        view(arm, D).head.loss += rows[D, D] ** 2
 
 
 def _count(head: Any, n: float, new: Any) -> None:

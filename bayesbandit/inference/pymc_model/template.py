@@ -78,6 +78,5 @@ def template(model: Declaration, n_features: int, n_arms: int | None) -> pm.Mode
     x = rng.normal(size=(n, n_features))
     reward = rng.integers(0, 2, n).astype(np.float64)
     weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
-    if n_arms is None:
-        return model.build(x, reward, weight)
-    return model.build(x, reward, weight, np.arange(n) % n_arms, n_arms)
+    arm = None if n_arms is None else np.arange(n) % n_arms
+    return model.build(x, reward, weight, arm, n_arms)
