@@ -165,7 +165,7 @@ def regression(engine: ExactGaussian, intercept: bool) -> tuple[Ridge, ExactDist
     The noise variance is 1 if each row has its own.
     """
     noise = engine.noise or 1.0
-    prior = engine.distribution(engine.prior)
+    prior = engine.prior_distribution
     if isinstance(prior, StudentT):
         return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
     return Ridge(noise, noise, intercept), prior

@@ -212,7 +212,7 @@ class Plan:
         ):
             return False
         try:
-            method.distribution(method.prior)
+            _ = method.prior_distribution
         except NotThisEngine:
             return False
         return True

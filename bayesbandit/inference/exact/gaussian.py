@@ -112,9 +112,10 @@ class ExactGaussian(GaussianBlock):
         self.checked(known, data)
         return known
 
-    def distribution(self, natural: Natural) -> ExactDistribution:
-        """Return the distribution that has these natural parameters; refused where it is
-        improper."""
+    @property
+    def prior_distribution(self) -> ExactDistribution:
+        """The prior; refused where it is improper."""
+        natural = self.prior
         L, half, mean = self.solve(natural.precision, natural.shift)
         # −βq + q (η'θ − ½θ'Λθ) about θ = Λ⁻¹η: β − ½ η'Λ⁻¹η is left, and η'Λ⁻¹η = ‖L⁻¹η‖²
         rate = natural.rate - 0.5 * float(half @ half)

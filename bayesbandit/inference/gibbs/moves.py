@@ -12,7 +12,6 @@ A variable with few elements, such as a noise scale or a common prior scale, mov
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, find, vstack
@@ -28,21 +27,12 @@ RATE_DIGITS = 12  # of rates
 Array = np.ndarray
 
 
-class Stretch(NamedTuple):
-    """Squares (k,) that a move stretches by exp(rate s), and the direction (k, D) of δ for each."""
-
-    rate: float
-    own: Array
-    spread: Array
-
-
 def moves(layout: Layout, owner: Array) -> Moves:
     """Return the moves of a layout.
 
     owner (P,): the number of the variable that each element belongs to.
     """
     first = len(layout.terms.rows) + len(layout.terms.groups)
-    none = Stretch(0.0, np.zeros(0, np.int64), np.zeros((0, layout.dim)))
     speeds = list[Array]()
     stretches = list[float]()
     jacobians = list[float]()
@@ -54,10 +44,9 @@ def moves(layout: Layout, owner: Array) -> Moves:
         rates = np.round(layout.powers @ speed, RATE_DIGITS)
         # where φ of squares changes by exp(rate s), the forms change by exp(−½ rate s): the
         # squares stay as they are, and δ moves along
-        stretch = stretched(layout, rates[first : first + len(layout.sparse.offset)])
-        if stretch is None and np.count_nonzero(speed) == 1:
+        rate, own, spread = stretched(layout, rates[first : first + len(layout.sparse.offset)])
+        if not len(own) and np.count_nonzero(speed) == 1:
             continue
-        rate, own, spread = stretch or none
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)
         # φQ of a square that is stretched with its scale does not change: it is in no sum
@@ -117,17 +106,23 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
                 yield speed
 
 
-def stretched(layout: Layout, rates: Array) -> Stretch | None:
-    """Return how coefficients move along with the squares (m,) whose φ change at these rates; None
-    where rates differ, where no directions are the squares' own, or where digits do not suffice."""
+def stretched(layout: Layout, rates: Array) -> tuple[float, Array, Array]:
+    """Return how coefficients move along with the squares (m,) whose φ change at these rates: a
+    rate, the squares (k,) that a move stretches by exp(rate s), and the direction (k, D) of δ for
+    each.
+
+    There are none where rates differ, where no directions are the squares' own, or where digits do
+    not suffice.
+    """
     own = np.flatnonzero(rates)
+    none = 0.0, own[:0], np.zeros((0, layout.dim))
     if not 2 <= len(own) <= layout.dim or np.ptp(rates[own]) > 0.0 or loses_digits(layout):
-        return None
+        return none
     # δ + spread'x has the forms F δ + x: F spread' = I, the least such spread
     F = layout.sparse.forms[own].toarray()
     spread = np.linalg.lstsq(F @ F.T, F)[0]
     apart = np.allclose(F @ spread.T, np.eye(len(own)), rtol=0.0, atol=DIRECTION_TOLERANCE)
-    return Stretch(-0.5 * float(rates[own[0]]), own, spread) if apart else None
+    return (-0.5 * float(rates[own[0]]), own, spread) if apart else none
 
 
 def loses_digits(layout: Layout) -> bool:

@@ -39,7 +39,7 @@ class Regression(Link):
     def __init__(self, density: Density, engine: str) -> None:
         super().__init__(density, engine)
         self.block = ExactGaussian(working(self), engine)
-        prior = self.block.distribution(self.block.prior)  # refused where it is improper
+        prior = self.block.prior_distribution  # refused where it is improper
         # prior N(m, Λ⁻¹), Λ = LL': R = L'⁻¹ has RR' = Λ⁻¹, and θ = m + Rφ the prior
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
