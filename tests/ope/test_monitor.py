@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import bayesbandit as bb
 from bayesbandit.ope import Log, Monitor, evaluate
 
 
@@ -47,14 +46,6 @@ def test_it_stops_at_the_best_arm_and_not_before_there_is_evidence():
     told(monitor, names[119:], reward[119:], p[119:])
     assert monitor.best() == "b"
     assert repr(monitor) == "Monitor(400 of 1000 rounds, best='b')"
-
-
-def test_it_observes_decisions_of_a_bandit():
-    bandit = bb.LinTS(["a", "b"], 0, min_probability=0.1, seed=0)
-    monitor = Monitor(bandit.arms, planned=500)
-    decision = bandit.choose()
-    monitor.observe(decision, 1.0)
-    assert monitor.t == 1
 
 
 @pytest.mark.parametrize("bounds", [(0, np.inf), (1, 0), ("a", "b"), (0, 1, 2), 1])

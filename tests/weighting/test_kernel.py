@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import bayesbandit as bb
-from bayesbandit.weighting.kernel import KERNELS, kernel_weights, projected
+from bayesbandit.weighting.kernel import KERNELS, kernel_weights
 from tests.cases import few, slow_but
 
 
@@ -44,29 +44,6 @@ def test_the_landmarks_of_all_rounds_are_the_kernel(rng):
     exact, nystroem = bb.KernelBalance(), bb.KernelBalance(landmarks=29)
     few = nystroem.problem(z, mine)[0](np.ones(30)) - exact.problem(z, mine)[0](np.ones(30))
     assert np.abs(few).max() < 0.05 * 30  # 29 landmarks of 50 rows: nearly
-
-
-def test_projections_have_mean_one(rng):
-    for least in (0.0, 0.3):
-        W = projected(rng.normal(size=30) * 5, least)
-        assert abs(W.mean() - 1) < 1e-12
-        assert W.min() >= least
-        np.testing.assert_allclose(projected(W, least), W, atol=1e-12)
-
-
-def test_it_balances_what_the_features_do_not_say(rng):
-    """Squares, of which the features' means know nothing."""
-    x = rng.normal(size=(400, 1))
-    arm = (np.abs(x[:, 0]) + 0.5 * rng.normal(size=400) > 0.7).astype(int)
-    bandit = bb.Bandit(
-        2, bb.Ridge(), bb.Thompson(), bb.KernelBalance(noise=0.1, landmarks=400), n_features=1
-    )
-    bandit.update(x, arm, x[:, 0], np.full(400, 0.5))
-    weight, square = bandit.history.weight, x[:, 0] ** 2
-    for k in range(2):
-        mine = arm == k
-        before = abs(square[mine].mean() - square.mean())
-        assert abs(np.average(square[mine], weights=weight[mine]) - square.mean()) < 0.5 * before
 
 
 HALVES = np.repeat([0, 1], 12)
