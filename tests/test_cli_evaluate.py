@@ -67,21 +67,6 @@ def test_one_page_answers(log, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
-    """A saved bandit that has seen the log gets no interval."""
-    frame = pd.read_csv(log)
-    saved = bb.LinTS(ARMS, 1, seed=3)
-    saved.update(frame[["age"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
-    saved.save(tmp_path / "seen.npz")
-    told = "evaluate", log, "--bandit", tmp_path / "seen.npz", "--out", tmp_path
-    result = run(*told, "--column", "drop=plan")
-    assert result.exit_code == 0, result.output
-    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
-    assert "trained on 500 of these 500 rounds" in table.loc["seen.npz", "refused"]
-    assert np.isnan(table.loc["seen.npz", "low"])
-
-
-@pytest.mark.slow
 def test_columns_by_name(log, tmp_path):
     frame = pd.read_csv(log)
     names = {"arm": "what", "reward": "got", "propensity": "chance", "time": "when"}
@@ -119,16 +104,6 @@ def test_a_refuted_log(log, tmp_path):
     assert result.exit_code == 0, result.output
     assert "The logged probabilities are refuted (log E =" in result.said
     assert "no interval is given" in result.said
-
-
-@pytest.mark.slow
-def test_rewards_that_are_missing(log, tmp_path):
-    reward = pd.read_csv(log)["reward"].where(np.arange(500) % 50 != 49)
-    path = changed(log, tmp_path, reward=reward)
-    result = run("evaluate", path, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "10 of 500 rewards are missing (NaN): say what they are" in result.said
-    assert run("evaluate", path, "--missing", "random", "--out", tmp_path).exit_code == 0
 
 
 def test_two_policies_of_one_name_are_refused(log, tmp_path):

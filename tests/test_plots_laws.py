@@ -12,7 +12,7 @@ from matplotlib.text import Text
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.cli.output import png
-from bayesbandit_studies.pictures import propensities
+from bayesbandit_studies.pictures import pairwise_scatter, propensities
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated
 
@@ -115,7 +115,7 @@ def test_what_is_no_such_table_is_a_sentence(name):
             draw.func(other, *draw.args[1:], **draw.keywords)
 
 
-OF_TABLES = [plots.regret_curves, propensities, plots.paired_differences]
+OF_TABLES = [plots.regret_curves, propensities, plots.paired_differences, pairwise_scatter]
 LONG = "a name of sixty signs, which is long enough to need two lines {}"
 SCALES = 1e-9, 1.0, 1e9
 ODD = ["$\\frac{", "a $x$ and $y$", "_hidden", "tab\tand\nline", "  ", "x" * 80]

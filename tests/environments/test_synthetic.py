@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
+from bayesbandit.environments import Linear, NonLinear, SparseLinear, SyntheticExample
 from bayesbandit.environments.synthetic import BEST_LINEAR_VALUE, WARM_INTERVAL, WARM_ROUNDS
 from tests.environments.test_laws import arrays, draw
 
@@ -82,8 +82,25 @@ def test_solved():
     assert mis.solved(PLUG_IN_LINEAR_VALUE, 0.0)
 
 
-def test_names_tell_designs_apart():
+def test_names_tell_designs_apart_and_fingerprints_worlds():
     designs = [SyntheticExample("well"), SyntheticExample("mis"), SparseLinear(), NonLinear()]
     designs += [SparseLinear(q=10), SparseLinear(sigma=0.5), SparseLinear(d=60)]
     assert len({d.name for d in designs}) == len(designs)
+    worlds = [Linear([[1.0]]), Linear([[1.0 + 1e-12]]), Linear([[1.0]], 0.1)]
+    worlds += [Linear([[1.0]], sigma=2.0), Linear([[1.0]], constant=True)]
+    assert len({world.fingerprint for world in worlds}) == len(worlds)
+    assert Linear([[1.0]]).fingerprint == worlds[0].fingerprint
     assert SyntheticExample().name == "synthetic-well"
+
+
+def test_a_linear_world_says_its_truth():
+    world = Linear([[1.0, 2.0], [0.0, -1.0]], spread=[[0.5, 0.0], [0.0, 0.0]], constant=True)
+    sample = world.sample(50, np.random.default_rng(3))
+    theta = world.theta(np.random.default_rng(3))
+    np.testing.assert_array_equal(sample.test_mean.T, theta)
+    np.testing.assert_allclose(sample.mean, sample.x @ theta.T)
+    assert (sample.x[:, -1] == 1.0).all()
+    assert theta[0, 0] != 1.0
+    assert theta.ravel()[1:].tolist() == [2.0, 0.0, -1.0]
+    other = world.sample(50, np.random.default_rng(4))
+    assert other.test_mean[0, 0] != theta[0, 0]

@@ -105,19 +105,3 @@ def test_what_is_erased_is_not_in_the_files(tmp_path):
     service.log.prune()
     assert ids[0].encode() not in files()
     service.log.close()
-
-
-def test_a_decision_before_a_checkpoint_that_is_counted_after_it_is_no_gap(url):
-    service, clock = begun(url)
-    live(service, clock, days=1)
-    service.log.checkpoint()
-    service.log.prune()
-    service.decide([0.0, 0.0])
-    service.log.checkpoint()
-    clock.now += 1e6
-    assert service.learn() == 1
-    assert service.log.verify().empty
-    service.decide([0.0, 0.0])
-    clock.now += 1e6
-    assert service.learn() == 1
-    assert service.log.verify().empty

@@ -15,7 +15,7 @@ from bayesbandit.store.ledger import chained
 from bayesbandit.store.records import Outcome, Stored
 from tests.bandit import kinds
 from tests.cases import all_quick, in_gate
-from tests.service.test_service import DAY, begun, linear, live, same
+from tests.service.test_service import DAY, FRAME, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
 
 
@@ -195,11 +195,10 @@ def test_the_log_alone_rebuilds_any_bandit(name, tmp_path):
 
 
 def test_contexts_from_tables(tmp_path):
-    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
-    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(FRAME))
     service, _ = begun(fresh("sqlite", tmp_path), bandit)
     one = service.decide({"age": 33, "country": "DE"})
-    several = service.decide(frame.head(3))
+    several = service.decide(FRAME.head(3))
     service.reward([one.id, *several.id], [1.0] * 4)
     service.learn()
     found = service.log.frame()

@@ -1,4 +1,4 @@
-"""The study of data sets: its settings, and the protocols by hand."""
+"""The studies of data sets, with matched controls and without: settings, and protocols by hand."""
 
 import numpy as np
 import pandas as pd
@@ -6,6 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit_studies import openml
+from bayesbandit_studies import openml_controls as controls
 from tests.commands import run
 
 
@@ -19,14 +20,21 @@ def test_all_that_is_compared_is_played():
     assert labels() == set(openml.STUDY.small().experiment().describe()["bandits"])
 
 
-def test_draws_of_one_setting_differ_in_their_random_numbers_alone():
+SEEDED = {
+    "draws of a setting": lambda i, key: openml.reseeded(bb.LinTS, (i,), 3, 2, key),
+    "cells of a grid": lambda i, key: controls.labelled(bb.LinTS, f"cell {i}")(3, 2, key),
+}
+
+
+@pytest.mark.parametrize("make", SEEDED.values(), ids=SEEDED)
+def test_bandits_of_one_stream_differ_in_their_random_numbers_alone(make):
     x, reward = np.random.default_rng(0).normal(size=(60, 2)), np.eye(3)[np.arange(60) % 3]
     key = np.random.SeedSequence(7, spawn_key=(1,))
-    one, two = (openml.reseeded(bb.LinTS, (draw,), 3, 2, key, alpha=1.0) for draw in (1, 2))
-    assert repr(one) == repr(two) == repr(bb.LinTS(3, 2, alpha=1.0))
-    assert not np.array_equal(one.play(x, reward)[0], two.play(x, reward)[0])
-    first, again = (openml.reseeded(bb.LinTS, (1,), 3, 2, key) for _ in range(2))
-    np.testing.assert_array_equal(first.play(x, reward)[0], again.play(x, reward)[0])
+    one, two, again = (make(i, key) for i in (1, 2, 1))
+    assert repr(one) == repr(two) == repr(bb.LinTS(3, 2))
+    first = one.play(x, reward)[0]
+    assert not np.array_equal(first, two.play(x, reward)[0])
+    np.testing.assert_array_equal(first, again.play(x, reward)[0])
 
 
 @pytest.mark.parametrize(("work", "rounds"), [(10**8, 150), (10**4, 133), (2_000, 27)])
@@ -77,6 +85,33 @@ def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets()
     shown = openml.printed(table).set_index("pair")
     assert shown.loc["BLTS – LinTS", "paper (of 300)"] == "233–58"
     assert shown.loc["BLTS – LinTS", "best of the grid, rss/n (of 3)"] == "0–3 (0–0)"
+
+
+def test_the_null_has_as_many_cells_as_blts():
+    for reading in controls.READINGS:
+        cells = controls.settings(reading)
+        assert len(cells["BLTS"]) == len(cells[controls.NULL])
+
+
+@pytest.mark.slow
+def test_counts_and_gains_by_hand():
+    reading = "RSS/n, floor 1e-2"
+    low, same = f"BLTS, α = 0.5, γ = 0.1, {reading}", f"LinTS, α = 1, {reading}"
+    told = {"a": {low: 3, same: 5}, "b": {low: 7, same: 5}, "c": {low: 1}}
+    runs = results(told, controls.players(), step=0.1)
+    table = controls.table(runs)
+    row = table[(table["reading"] == reading) & (table["row"] == "BLTS")]
+    best = row[(row["protocol"] == controls.BEST) & (row["column"] == "LinTS")].iloc[0]
+    assert (best["smaller"], best["larger"], best["sets"]) == (2, 1, 3)
+    assert best["difference"] == (np.array([3 - 5, 7 - 5, 1 - 9]) / 10).mean()
+    shown = controls.printed(table).set_index(["pair", "setting"])
+    assert shown.loc[("BLTS – LinTS", controls.BEST), "paper (of 300)"] == "233–58"
+    assert shown.loc[("BLTS – LinTS", controls.BEST), f"{reading} (of 3)"].startswith("2–1 (")
+    gains = controls.gains(runs).set_index("reading")
+    assert gains.loc[reading, controls.NULL].startswith("0.0000")
+    wanted = np.mean([(9 - low) / 10 - (9 - low) / 40 for low in (3, 7, 1)])
+    assert gains.loc[reading, "BLTS"].startswith(f"{wanted:.4f}")
+    assert len(controls.figures(runs)["differences"].axes) == 6
 
 
 def test_the_bundled_sets_are_told_of_wherever_the_data_are(tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ from bayesbandit.evaluation import pairwise
 from bayesbandit.plots import style
 from bayesbandit_studies import pictures
 from bayesbandit_studies.pictures import pairs
-from tests import test_plots_laws
 from tests.cases import long_but
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated, spoken
@@ -240,8 +239,6 @@ def test_pairs_of_any_units(scale):
 
 @pytest.mark.slow
 def test_pairs_of_ties_and_names_of_any_kind():
-    test_plots_laws.test_names_of_any_kind_are_drawn_as_they_are(pictures.pairwise_scatter)
-    test_plots_laws.test_tables_of_ties_and_long_names(pictures.pairwise_scatter)
     title = " ".join(pictures.pairwise_scatter(simulated(1, replications=4)).get_suptitle().split())
     assert "after 40 rounds" in title
     assert "4 replications" in title

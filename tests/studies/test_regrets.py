@@ -1,9 +1,16 @@
-"""The studies of regret: each runs at toy size, and says what it compares."""
+"""The studies of regret: each runs at toy size, says what it compares, and is the same table in one
+process, in several and on a cluster."""
 
 import importlib
+from dataclasses import replace
 
+import joblib
+import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 
+import bayesbandit as bb
+from bayesbandit_studies import lasso_controls, smoothing, table1
 from tests.cases import long_but
 from tests.commands import run
 
@@ -42,3 +49,44 @@ def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
     for player in study.STUDY.small().players:
         assert player in (folder / "table.csv").read_text()
     assert (folder / "regret.png").stat().st_size > 10_000
+
+
+def test_rewards_are_learned_in_steps():
+    """After 3 rounds of an arm and every 20 more; then the bandit is one that saw all of them."""
+    rng, steps = np.random.default_rng(0), lasso_controls.in_steps(("a",), 2, seed=0)
+    whole = bb.LinTS(("a",), 2, seed=0)
+    learned = []
+    for _ in range(45):
+        x, reward = rng.normal(size=2), float(rng.normal())
+        steps.observe(steps.choose(x), reward)
+        whole.update(x[None], ["a"], [reward], propensity=[1.0])
+        learned.append(len(steps.bandit.history))
+        if learned[-1] == len(whole.history):
+            mean = steps.bandit.belief.predict(x[None]).mean
+            np.testing.assert_allclose(mean, whole.belief.predict(x[None]).mean, rtol=1e-12)
+    assert learned == [0] * 2 + [3] * 20 + [23] * 20 + [43] * 3
+
+
+def small(study=table1):
+    return replace(study.STUDY.small(), horizon=100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "study", long_but([table1], [table1, smoothing]), ids=["table1", "smoothing"]
+)
+def test_processes_and_a_cluster_give_the_table_of_one_process(study):
+    from distributed import Client, LocalCluster
+
+    def table(jobs):
+        made = small(study)
+        return made.table(made.experiment(replications=2).run(jobs, progress=False))
+
+    one = table(1)
+    assert_frame_equal(table(2), one)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        assert_frame_equal(table(-1), one)

@@ -8,6 +8,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit_studies import table1
+from bayesbandit_studies.tables import share
 from tests.cases import long_but
 from tests.commands import run
 
@@ -71,6 +72,21 @@ def test_differences_are_paired():
     (frame,) = table1.details(found).values()
     rows = dict(frame.itertuples(index=False))
     assert rows == {"LinTS − LinUCB": "+25.0 ± 25.0", "BLTS − LinTS": "+50.0 ± 28.9"}
+
+
+TEXTS = {
+    "0 (≤ 28)": share(0, 10),  # Wilson's limits of 0 of 10: 0 and .2775
+    "100 (≥ 72)": share(10, 10),
+    "25 ± 12": share(3, 12),
+    "0.5 ± 0.5": share(1, 200, digits=1),
+    "99.8 ± 0.2": share(399, 400),  # near an end is not the end
+    "0.01 ± 0.01": share(1, 10_000),
+}
+
+
+def test_shares_with_their_errors_are_never_lost_nor_endless():
+    assert {text: text for text in TEXTS} == TEXTS
+    assert share(0, 0) == "–"
 
 
 @pytest.mark.slow

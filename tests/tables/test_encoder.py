@@ -51,8 +51,10 @@ def by_scikit_learn(frame):
 def test_the_features_of_the_fit(seed):
     """Bit for bit those of scikit-learn's transformers, and of `transform`, row by row too."""
     frame = mixed(seed)
+    before = frame.copy(deep=True)
     encoder, features, said = fitted(frame)
     assert not said
+    assert encoder.transform(frame.iloc[:0]).shape == (0, len(encoder.features))
     same_bits(by_scikit_learn(frame), features)
     same_bits(encoder.transform(frame), features)
     assert features.shape[1] == len(encoder.features) == len(set(encoder.features))
@@ -62,6 +64,7 @@ def test_the_features_of_the_fit(seed):
         same_bits(encoder.transform(row), features[[i]])
         same_bits(encoder.transform(row.to_dict()), features[[i]])
         same_bits(encoder.transform(frame.iloc[[i]]), features[[i]])
+    pd.testing.assert_frame_equal(frame, before)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -195,20 +198,6 @@ NUMBERS = pd.DataFrame({"a": [1.0, 2.0, 4.0], "t": ["x", "y", "x"]})
 def test_rows_that_cannot_be_read(row, error, message):
     with pytest.raises(error, match=message):
         bb.Encoder.fit(NUMBERS).transform(row)
-
-
-@pytest.mark.slow
-def test_no_rows_make_no_contexts():
-    encoder = bb.Encoder.fit(mixed())
-    assert encoder.transform(mixed().iloc[:0]).shape == (0, len(encoder.features))
-
-
-def test_arrays_have_no_names():
-    x = np.random.default_rng(0).normal(size=(30, 3))
-    with pytest.raises(TypeError, match=r"must have columns with names; got an array of shape"):
-        bb.Encoder.fit(x)
-    encoder = bb.environments.Classification(x, [0, 1] * 15, "array").encoder
-    assert encoder.features == ("x0", "x1", "x2")
 
 
 N = 200
@@ -515,6 +504,7 @@ def test_columns_to_drop_and_to_keep_are_names(what):
         (pd.DataFrame(np.zeros((0, 3))), {}, ValueError, r"got shape \(0, 3\)"),
         (pd.DataFrame(np.eye(9)), {"max_features": 8}, ValueError, "9 features, over max_feat"),
         ("hotel.csv", {}, TypeError, r"got a str: pandas\.read_csv"),
+        (np.eye(3), {}, TypeError, r"must have columns with names; got an array of shape"),
     ],
 )
 @in_gate(30)
