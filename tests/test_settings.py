@@ -29,6 +29,11 @@ def experiment(**settings):
     return bb.Experiment(**{"environments": [IRIS], "bandits": [bb.LinTS]} | settings)
 
 
+def each(**bad):
+    """Each of these values of a setting is refused by the setting's name."""
+    return [({name: value}, rf"\b{name}\b") for name, values in bad.items() for value in values]
+
+
 COUNT, WHOLE = "must be a finite number ≥ 0", "needs a prior of all coefficients"
 REFUSED = {  # what is made, and settings with words of the refusal
     "arms": (partial(bb.LinTS, n_features=2), [
@@ -117,19 +122,15 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"refit_every": 0}, "as a number of rounds"),
         ({"prior": (1.0,)}, r"a pair \(shape, scale\); got \(1.0,\)"),
         ({"prior": (1.0, 1e-300)}, "prior scale must be at least 1e-100; got 1e-300"),
-        ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
         ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
-        ({"half_life": np.inf}, "half_life must be a finite number > 0; got inf"),
-        ({"half_life": np.nan}, "half_life must be a finite number > 0; got nan"),
-        ({"half_life": 1e-300}, "half_life must"), ({"half_life": True}, "half_life must"),
+        *each(half_life=[0, np.inf, np.nan, 1e-300, True, "soon"], clock=["pulls"]),
         ({"half_life": "7d"}, '> 0, "auto", or with clock="time" a text as "7d"; got \'7d\''),
         ({"half_life": np.timedelta64(7, "D"), "clock": "time"}, "got np.timedelta64"),
         ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
-        ({"drift": 1e300}, "drift must be"), ({"drift": np.nan}, f"drift {COUNT}; got nan"),
-        ({"drift": -1.0}, "drift must"), ({"drift": 1.0, "half_life": 5.0}, "two rules for one"),
+        ({"drift": np.nan}, f"drift {COUNT}; got nan"), *each(drift=[1e300, -1.0]),
+        ({"drift": 1.0, "half_life": 5.0}, "two rules for one"),
         ({"drift": 1.0, "ridge": "cv"}, WHOLE), ({"drift": 1.0, "intercept": "unpenalised"}, WHOLE),
         ({"half_life": 5.0, "variance": "rss"}, "a sum that never shrinks"),
-        ({"clock": "pulls"}, "clock must be"),
     ]),
     "declared": (
         partial(declared.bandit, 2, declared.lasso, bb.Thompson(), n_features=3), [
@@ -164,13 +165,11 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"snapshots": 1}, "snapshots .*≥ 2; got 1"),
     ]),
     "ResidualBalance": (bb.ResidualBalance, [
-        ({"zeta": 0.0}, "zeta"), ({"zeta": 1.0}, "zeta"), ({"least": 0.0}, "least"),
-        ({"least": 2.0}, "least"), ({"refit_every": 0}, "refit_every"),
+        ({"refit_every": 0}, "refit_every"), *each(zeta=[0.0, 1.0], least=[0.0, 2.0]),
     ]),
     "KernelBalance": (bb.KernelBalance, [
-        ({"noise": 0.0}, "noise"), ({"noise": 1e-300}, "noise must be at least 1e-50; got 1e-300"),
-        ({"kernel": "cosine"}, "kernel must be .*rbf"), ({"gamma": -1.0}, "gamma"),
-        ({"landmarks": 0}, "landmarks"), ({"least": 0.0}, "least"),
+        ({"noise": 1e-300}, "noise must be at least 1e-50; got 1e-300"),
+        *each(noise=[0.0], kernel=["cosine"], gamma=[-1.0], landmarks=[0], least=[0.0]),
     ]),
     "Linear": (Linear, [
         ({"mean": [1.0]}, r"mean must be \(K, d\), of K arms and d features; got \(1,\)"),
@@ -196,31 +195,24 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"alpha": 1e300}, r"alpha must be at most 1e\+50; got 1e\+300"),
     ]),
     "Bootstrap": (Bootstrap, [
-        ({"penalty": "elastic"}, "penalty must be"), ({"replicates": 1}, "replicates"),
-        ({"lam": 0.0}, "lam"), ({"lam": "aic"}, "lam"),
         ({"lam": 1e300}, r"lam must be at most 1e\+100; got 1e\+300"),
-        ({"draw": "mean"}, "draw must be"),
-        ({"degree": 3}, "degree"), ({"folds": 1}, "folds"), ({"least": 1}, "least"),
+        *each(penalty=["elastic"], replicates=[1], lam=[0.0, "aic"], draw=["mean"], degree=[3]),
+        *each(folds=[1], least=[1]),
     ]),
     "Forest": (Forest, [
-        ({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
-        ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
-        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights"),
-        ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
-        ({"refit_every": 0.0}, "refit_every"),
+        ({"trees": 10}, "bags of 4; got 10"), *each(trees=[4], refit_every=[0.0]),
+        *each(bag=[1], share=[0.6, 0.0], min_node=[0], min_leaf=[0], tried=[0], least=[3]),
+        *each(weights=["none"], variance_floor=[-1.0]),
     ]),
     "PolicyMixture": (PolicyMixture, [
-        ({"exploration": 0.0}, "exploration"), ({"delta": 1.0}, "delta"), ({"psi": -1.0}, "psi"),
-        ({"rewards": (1.0, 0.0)}, "rewards must be"), ({"gains": "dm"}, "gains must be"),
-        ({"refit_every": 0}, "refit_every"), ({"log_policies": -1.0}, "log_policies"),
-        ({"ridge": 0.0}, "ridge"),
+        ({"refit_every": 0}, "refit_every"),
+        *each(exploration=[0.0], delta=[1.0], psi=[-1.0], rewards=[(1.0, 0.0)], gains=["dm"]),
+        *each(log_policies=[-1.0], ridge=[0.0]),
     ]),
     "PolicyTree": (PolicyTree, [
-        ({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),
-        ({"cuts": 0}, "cuts"), ({"least": 0}, "least"), ({"refit_every": 0.0}, "refit_every"),
-        ({"prior_rows": -1.0}, "prior_rows"), ({"prior_rows": np.nan}, "prior_rows"),
-        ({"balanced": 1}, "balanced"), ({"base": "ridge"}, "base must be Ridge"),
-        ({"base": bb.Bootstrap("ridge")}, "base must be Ridge"),
+        ({"refit_every": 0.0}, "refit_every"), ({"base": "ridge"}, "base must be Ridge"),
+        *each(depth=[0, 40], by=["gini"], cuts=[0], least=[0], prior_rows=[-1.0, np.nan]),
+        *each(balanced=[1], base=[bb.Bootstrap("ridge")]),
     ]),
 }  # fmt: skip
 

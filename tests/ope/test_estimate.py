@@ -7,7 +7,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -587,19 +586,13 @@ def test_a_short_life_beside_a_long_log_is_not_taken_for_a_part_of_it():
 def test_evaluation():
     log, pi = made(n=1_000)
     result = evaluate(log, {"zero": 0, "two": 2, "mix": pi, "logged": None})
-    names = ["estimate", "se", "low", "high", "ess", "expected_ess", "largest_weight", "n"]
-    assert list(result.table.columns) == [*names, "refused"]
     gap = result.contrast("zero", "mix")
     assert gap.value == estimate(log, (0, pi)).value
     wide = result.simultaneous()
     assert (wide.low < result.table.low).all()
-    pairs = result.contrasts(against="logged")
-    assert (pairs.p_adjusted >= pairs.p).all()
-    assert len(result.contrasts()) == 6
+    assert (len(result.contrasts(against="logged")), len(result.contrasts())) == (3, 6)
     groups = result.subgroups(np.where(log.x[:, 0] > 0, "high", "low"))
-    assert isinstance(groups.index, pd.MultiIndex)
     assert groups.loc[("two", "high")].estimate > groups.loc[("two", "low")].estimate
-    assert result.best().policy is None
     with pytest.raises(ValueError, match="gives a sequence"):
         result.sequence  # noqa: B018
     with pytest.raises(ValueError, match="at most 20"):

@@ -108,14 +108,10 @@ def test_of_a_table():
     two = Log.of(frame, arm="action", probabilities=vectors, propensity="p", arms=["a", "b"])
     assert two.features == ("u", "v")
     np.testing.assert_allclose(two.probabilities, E)
-    with pytest.raises(ValueError, match="recognised as arm"):
-        Log.of(frame.rename(columns={"action": "what"}))
     with pytest.raises(ValueError, match="propensity= must name"):
         Log.of(frame, arm="action")
     with pytest.raises(ValueError, match="'word' is not"):
         Log.of(frame.assign(word=ARM), propensity="p")
-    left = Log.of(frame.assign(arm=ARM), propensity="p").roles.left
-    assert left == {"action": "the arm is 'arm'; keep uses this one"}
 
 
 def test_of_a_history():

@@ -1,16 +1,10 @@
 """Processes that decide, reward and learn on one log, and are killed at random moments.
 
-    uv run python -m tests.service.killing --times 100 --database postgresql
-    uv run python -m tests.service.killing --times 20 --server
-
-What a process was told is written to a file, line by line: it must be in the log, once. With
---server, PostgreSQL itself is killed each time, and started again.
+What a process was told is written to a file, line by line: it must be in the log, once.
 """
 
-import argparse
 import os
 import signal
-import tempfile
 import time
 from collections import Counter
 from functools import partial
@@ -150,17 +144,3 @@ def is_sentence(words):
     """Whether an error is about the log, and not about how that is asked."""
     text = " ".join(words)
     return " log " in text and not {"SQL", "psycopg", "Background"} & set(words) and len(text) < 500
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=100)
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--server", action="store_true")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        database = "postgresql" if asked.server else asked.database
-        problems, counts = killed(database, folder, asked.times, asked.seed, asked.server)
-    print(counts)
-    print("\n".join(problems) or f"killed {asked.times} times: nothing is missing or double")
