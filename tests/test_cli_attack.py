@@ -182,14 +182,6 @@ def test_a_word_too_few_or_too_many_is_named(here, words, said):
     assert said in found.said
 
 
-def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
-    pytest.importorskip("uvicorn")
-    words = ["serve", "--log", "sqlite:///new.db", "--bandit", "LinTS"]
-    test_a_mistake_is_one_sentence_and_leaves_nothing(
-        here, monkeypatch, words, "no saved bandit at LinTS"
-    )
-
-
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN])
 def test_numbered_columns_in_another_order_are_refused(here, words):
     """A bandit without an encoder takes them by position."""
@@ -201,17 +193,6 @@ def test_numbered_columns_in_another_order_are_refused(here, words):
     assert "in the order ['x0', 'x1']; the log has the contexts ['x1', 'x0']" in found.said
     log[["arm", "reward", "propensity", "x0", "x1"]].to_csv("log.csv", index=False)
     assert run(*words, "--bandit", "two.npz").exit_code == 0
-
-
-def test_a_server_without_a_deadline_begins_no_log(here, monkeypatch):
-    pytest.importorskip("uvicorn")
-    monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 32)
-    bb.LinTS(["a", "b"], 2).save("saved.npz")
-    words = ["serve", "--log", "sqlite:///new.db", "--bandit", "saved.npz", "--deadline", "0"]
-    found = run(*words)
-    assert found.exit_code == 2
-    assert "--deadline must be a finite number > 0; got 0.0" in found.said
-    assert not (here / "new.db").exists()
 
 
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN, ["compile"]])

@@ -12,6 +12,7 @@ from matplotlib.text import Text
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.cli.output import png
+from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.pictures import pairwise_scatter, propensities
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated
@@ -167,3 +168,45 @@ def test_letters_that_no_font_has_are_boxes_and_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert png(figure).startswith(b"\x89PNG")
+
+
+def names(figure):
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "said"), [(0.95, "95%"), (0.975, "97.5%")])
+def test_each_policy_has_a_row_and_the_title_says_the_level(level, said):
+    policies = {"logged": None, "arm $0": "mail", "few": np.eye(3)[np.arange(len(log())) % 3]}
+    result = bb.ope.evaluate(log(), policies, level=level, sequence="asymptotic")
+    values = rendered(plots.policy_values(result))
+    assert names(values) == ["logged", r"arm \$0", "few"]
+    assert said in values.get_suptitle()
+    differences = rendered(plots.policy_contrasts(result, "logged"))
+    assert names(differences) == [r"arm \$0", "few"]
+    assert said in differences.get_suptitle()
+    assert "above that of logged" in differences.axes[0].get_xlabel()
+
+
+def test_a_better_policy_is_blue_and_a_worse_one_is_not():
+    rng = np.random.default_rng(0)
+    arm = rng.integers(2, size=600)
+    told = bb.ope.Log(None, arm, arm + rng.normal(size=600), np.full((600, 2), 0.5))
+    result = bb.ope.evaluate(told, {"low": 0, "high": 1})
+    for against, colour in (("low", BLUE), ("high", VERMILLION)):
+        [ax] = plots.policy_contrasts(result, against).axes
+        [point] = [line for line in ax.lines if len(line.get_xdata()) == 1]
+        assert point.get_color() == colour
+
+
+def test_a_refused_interval_is_a_grey_point():
+    result = bb.ope.evaluate(log(), ["mail", "phone"], estimator="dm")
+    figure = rendered(plots.policy_values(result))
+    assert len(figure.legends[0].get_texts()) == 2
+    np.testing.assert_allclose(figure.axes[0].lines[-1].get_xdata(), result.table["estimate"])
+
+
+def test_a_contrast_needs_another_policy():
+    short = bb.ope.evaluate(log()[:100], ["mail"], sequence="asymptotic")
+    with pytest.raises(ValueError, match="no other one has an estimate"):
+        plots.policy_contrasts(short, "mail")

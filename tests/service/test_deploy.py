@@ -187,19 +187,6 @@ def test_the_services_serve_and_learn_as_nobody_on_a_read_only_disk(kind, image,
     assert not [*(tree / "site").rglob("*.nb?")]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kernels", "writable"), [("LinTS", []), ("BLTS", []), ("BLTS", ["tmp"])])
-def test_a_bandit_plays_where_its_kernels_cannot_be_kept(kernels, writable, image):
-    """NUMBA_CACHE_DIR names a folder that cannot be written, and has the kernels of LinTS only."""
-    tree, known = image
-    code = f"import bayesbandit as bb; b = bb.{kernels}(2, 1); b.observe(b.choose([1.0]), 1.0); "
-    process = sealed(tree, known, [sys.executable, "-c", code + "print(b.t)"], writable)
-    output = process.communicate(timeout=300)[0]
-    assert output.splitlines()[-1] == "1", output
-    told = "compiled kernels are not kept" in output
-    assert told == (kernels == "BLTS" and not writable), output
-
-
 def until(true, running, seconds=120):
     """Wait until a condition holds. Fail when a process has ended."""
     end = time.monotonic() + seconds

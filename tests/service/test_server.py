@@ -356,13 +356,18 @@ def test_a_server_that_answers_has_compiled_all(tmp_path):
         ((), "short", "16 ASCII characters"),
         (("--wait", "1d"), "k" * 20, "need --bandit"),
         (("--bandit", "none.npz"), "k" * 20, "none.npz"),
+        (("--bandit", "LinTS"), "k" * 20, "no saved bandit at LinTS"),
+        (("--bandit", "b.npz", "--deadline", "0"), "k" * 20, "--deadline must be a finite number"),
     ],
 )
 def test_it_does_not_begin_without_what_it_needs(tmp_path, words, key, said, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BAYESBANDIT_API_KEY", key)
-    found = run("serve", "--log", f"sqlite:///{tmp_path}/l.db", *words)
+    bb.LinTS(ARMS, 2).save("b.npz")
+    found = run("serve", "--log", "sqlite:///l.db", *words)
     assert found.exit_code == 2
     assert said in found.said
+    assert [file.name for file in tmp_path.iterdir()] == ["b.npz"]
 
 
 def test_a_bandit_without_features_decides(tmp_path):

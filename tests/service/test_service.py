@@ -152,18 +152,6 @@ def test_ids_that_no_database_would_keep(service, bad):
     assert not rows(service, "decisions")
 
 
-def test_bad_contexts_change_nothing(service):
-    service.decide([0.0, 0.0])
-    for bad in ([1.0], [np.nan, 0.0], {"a": 1}, None, [], np.empty((0, 2))):
-        with pytest.raises(ValueError, match="contexts"):
-            service.decide(bad)
-    with pytest.raises(ValueError, match="unknown arm 'fax'"):
-        service.decide([0.0, 0.0], arms=["fax"])
-    service.decide([0.0, 0.0])
-    assert len(rows(service, "decisions")) == 2
-    assert service.log.verify().empty
-
-
 @pytest.mark.parametrize(
     "made", [linear, lambda: bb.Bandit(["a"], bb.load_model("beta_bernoulli"), bb.Thompson(),
                                n_features=0),
