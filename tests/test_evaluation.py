@@ -113,12 +113,6 @@ def test_pairwise_is_antisymmetric(mixed):
     assert {"win", "loss", "draw"} >= set(pairs["outcome"])
 
 
-def test_one_replication_is_a_draw(mixed):
-    pairs = ev.pairwise(mixed[mixed["replication"] == 0])
-    assert pairs["p"].isna().all()
-    assert set(pairs["outcome"]) == {"draw"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("replications", [2, 3, 10])
 def test_a_bandit_against_itself_differs_in_one_case_of_twenty(replications):
@@ -193,7 +187,10 @@ def test_ranking_puts_the_best_first(mixed):
     assert (ranks["environments"] == 3).all()
 
 
-def test_ranking_of_one_bandit_and_one_replication(mixed):
+def test_one_replication_is_a_draw(mixed):
+    pairs = ev.pairwise(mixed[mixed["replication"] == 0])
+    assert pairs["p"].isna().all()
+    assert set(pairs["outcome"]) == {"draw"}
     ranks = ev.ranking(mixed[(mixed["bandit"] == "BLTS") & (mixed["replication"] == 0)])
     assert ranks[["wins", "losses"]].to_numpy().tolist() == [[0, 0]]
     assert ranks["normalised_regret_se"].isna().all()

@@ -263,7 +263,7 @@ def test_snapshots_and_contextual_weights_by_hand():
 
 
 def test_variance_by_hand():
-    """At every round, of a value and of a difference."""
+    """At every round, of a value and of a difference; and of a subgroup."""
     log, pi = made()
     w, y, _ = parts(log, pi)
     w1 = (log.played == 1) / log.propensity
@@ -279,6 +279,13 @@ def test_variance_by_hand():
             by_hand = error_by_hand(log, found, delta / e, part, m, ratios, t)
             assert error == pytest.approx(by_hand, rel=1e-9)
         assert found.se == pytest.approx(error)
+    g = log.x[:, 0] > 0  # a subgroup
+    part = estimate(log, pi, mean="arm", subgroup=g)
+    assert (part.n, part.h[~g].max()) == (g.sum(), 0)
+    assert part.value == pytest.approx(part.h @ part.scores / part.h.sum())
+    weighted = w * (y - part.m[np.arange(N), log.played])
+    by_hand = error_by_hand(log, part, pi / e, weighted, part.m, [w])
+    assert part.se == pytest.approx(by_hand)
     squares, fourth = 0.0, 0.0
     for k in range(K):
         own = y[log.played == k]
@@ -333,22 +340,6 @@ def test_the_origin_of_rewards_costs_nothing():
         )
         assert there.value - 1000 == pytest.approx(here.value, abs=1e-8)
         assert there.se == pytest.approx(here.se, rel=1e-8)
-
-
-def test_subgroups_by_hand():
-    log, pi = made()
-    g = log.x[:, 0] > 0
-    whole, part = estimate(log, pi, mean="arm"), estimate(log, pi, mean="arm", subgroup=g)
-    assert part.n == g.sum()
-    h, scores = part.h, part.scores
-    assert (h[~g] == 0).all()
-    v = (h * scores).sum() / h.sum()
-    assert part.value == pytest.approx(v)
-    w, y, rows = parts(log, pi)
-    weighted = w * (y - part.m[rows, log.played])
-    error = error_by_hand(log, part, pi / log.probabilities, weighted, part.m, [w])
-    assert part.se == pytest.approx(error)
-    assert whole.n == N
 
 
 def test_missing_rewards():

@@ -222,6 +222,48 @@ def test_columns_with_the_prefix_of_probabilities_are_of_arms_or_kept():
         Log.of(by_arm(scale=7.0))
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_are_recognised(kind, tmp_path):
+    hours = pd.date_range("2026-01-01", periods=60, freq="h").astype(str)
+    frame = by_arm({"plan": ["free", "paid"] * 30, "timestamp": hours})
+    path = tmp_path / f"log.{kind}"
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    log = read_log(path)
+    assert log.arms == ("a", "b")
+    np.testing.assert_allclose(log.probabilities, frame[["p_a", "p_b"]])
+    assert log.features == ("age", "plan=paid")
+    np.testing.assert_allclose(log.x, log.encoder.transform(frame[list(log.encoder.columns)]))
+    assert log.time[1] - log.time[0] == 3600
+
+
+def test_columns_that_are_no_contexts_are_left_out(tmp_path):
+    """An identifier, or a column that never varies, is no reason to refuse a log."""
+    plain, path = table([]).assign(user_id=range(60), shop="x"), tmp_path / "log.csv"
+    plain.to_csv(path, index=False)
+    with pytest.warns(UserWarning, match="read without contexts"):
+        assert read_log(path).x.shape == (60, 0)
+    huge = plain.astype({"reward": object})
+    huge.loc[0, "reward"] = 10**400
+    huge.to_csv(path, index=False)
+    with pytest.raises(ValueError, match="rewards must be finite"):
+        read_log(path, x=[])
+
+
+def test_a_log_that_says_too_little_is_refused():
+    with pytest.raises(ValueError, match="has no probabilities"):
+        Log.of(by_arm().drop(columns=["propensity", "p_b"]))
+    with pytest.raises(ValueError, match="at least two rounds; got 1"):
+        Log.of(table([]).head(1))
+
+
+def test_an_arm_with_probability_0_was_not_available():
+    first = np.arange(60) % 2 == 0
+    p = np.where(first, 1.0, 0.5)
+    arm = np.where(first, "a", "b")
+    log = Log.of(pd.DataFrame({"arm": arm, "reward": 1.0 * first, "p_a": p, "p_b": 1 - p}))
+    np.testing.assert_array_equal(log.available[:, 1], ~first)
+
+
 def player(make, n=80, **settings):
     bandit = make(ARMS, 2, seed=0, min_probability=0.1, **settings)
     for x in np.random.default_rng(0).normal(size=(n, 2)):

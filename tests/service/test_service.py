@@ -152,6 +152,11 @@ def test_ids_that_no_database_would_keep(service, bad):
     assert not rows(service, "decisions")
 
 
+def test_no_context_is_no_decision(service):
+    with pytest.raises(ValueError, match="at least one row; got none"):
+        service.decide(np.empty((0, 2)))
+
+
 @pytest.mark.parametrize(
     "made", [linear, lambda: bb.Bandit(["a"], bb.load_model("beta_bernoulli"), bb.Thompson(),
                                n_features=0),

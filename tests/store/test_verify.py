@@ -323,3 +323,27 @@ def test_sqlite_is_durable(tmp_path):
         said = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in
                 ("journal_mode", "synchronous")]  # fmt: skip
     assert said == ["wal", 2]
+
+
+@pytest.mark.slow
+def test_nothing_stays_in_a_session(tmp_path):
+    """No prepared statement, no lock and no setting: behind a pooler, as PgBouncer, the next
+    transaction has another session."""
+    service = bb.Service(
+        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(fresh("postgresql", tmp_path))
+    )
+    for _ in range(20):
+        service.reward(service.decide([0.0, 1.0]).id, 1.0)
+    with service.log.ledger.learner() as elected, service.log.ledger.database.read() as connection:
+        assert elected
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND virtualtransaction "
+        assert connection.exec_driver_sql(held + "!~ '/0$'").scalar() == 1  # in a transaction
+        assert connection.exec_driver_sql(held + "~ '/0$'").scalar() == 0
+    service.learn()
+    with service.log.ledger.database.read(patient=True) as connection:
+        for query in (
+            "SELECT count(*) FROM pg_prepared_statements",
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'",
+            "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name ~ 'timeout'",
+        ):
+            assert connection.exec_driver_sql(query).scalar() == 0, query
