@@ -32,12 +32,6 @@ def log(tmp_path_factory):
     return path
 
 
-def changed(log, tmp_path, **columns):
-    path = tmp_path / "changed.csv"
-    pd.read_csv(log).assign(**columns).to_csv(path, index=False)
-    return path
-
-
 @pytest.mark.slow
 def test_one_page_answers(log, tmp_path):
     frame = pd.read_csv(log)
@@ -99,7 +93,8 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
 @pytest.mark.slow
 def test_a_refuted_log(log, tmp_path):
     mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
-    path = changed(log, tmp_path, arm=mostly, propensity=0.5)
+    path = tmp_path / "changed.csv"
+    pd.read_csv(log).assign(arm=mostly, propensity=0.5).to_csv(path, index=False)
     result = run("evaluate", path, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "The logged probabilities are refuted (log E =" in result.said

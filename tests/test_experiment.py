@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -181,21 +180,21 @@ def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
     assert described[0] == described[1] != described[2]
 
 
-class Rows:
-    """An environment of the user's own data; its `repr` has its address."""
+class Drawn:
+    """An environment with two arms and one feature, of 20 rounds with some parts changed; its
+    `repr` has its address."""
 
-    name = "rows"
+    name = "drawn"
     columns = ("x",)  # as a table has
     arms = ("a", "b")
     n_features = 1
 
-    def __init__(self, reward):
-        self.kind = type(reward)
-        self.reward = reward
+    def __init__(self, changed):
+        self.changed = changed
 
     def sample(self, horizon, rng):
-        reward = np.asarray(self.reward, dtype=float)[:horizon]
-        return bb.environments.Sample(np.zeros((len(reward), 1)), reward, reward)
+        parts = {"x": np.zeros((20, 1)), "mean": np.ones((20, 2)), "reward": np.ones((20, 2))}
+        return bb.environments.Sample(**parts | self.changed)
 
 
 @pytest.mark.parametrize("made", [np.array, pd.DataFrame, lambda reward: reward.astype(object)])
@@ -204,26 +203,11 @@ def test_an_environment_counts_with_all_its_data(made):
     corrected = zeros.copy()
     corrected[500] = 1.0
     described = [
-        bb.Experiment([Rows(made(reward))], {"P": Constant}, 5, 1).describe()["environments"]
+        bb.Experiment([Drawn(made(reward))], {"P": Constant}, 5, 1).describe()["environments"]
         for reward in (zeros, zeros, corrected)
     ]
     assert described[0] == described[1] != described[2]
     assert "0x" not in str(described)
-
-
-@dataclass
-class Drawn:
-    """An environment with two arms and one feature, of 20 rounds with some parts changed."""
-
-    changed: dict
-    name = "drawn"
-    arms = ("a", "b")
-    n_features = 1
-
-    def sample(self, horizon, rng):
-        parts = {"x": np.zeros((20, 1)), "mean": np.ones((20, 2)), "reward": np.ones((20, 2))}
-        parts |= self.changed
-        return bb.environments.Sample(**parts)
 
 
 def warm(arm, propensity=0.5):

@@ -7,7 +7,7 @@ import bayesbandit as bb
 
 pytest.importorskip("sqlalchemy")
 
-from tests.service.killing import FORK
+from tests.service.test_killing import FORK
 from tests.service.test_service import begun, same
 from tests.store.databases import KINDS, fresh
 
