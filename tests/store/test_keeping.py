@@ -1,6 +1,9 @@
-"""Backups are whole, and what a checkpoint vouches for may go: the log keeps what it promises."""
+"""Backups are whole, and what a checkpoint vouches for may go: the log keeps what it promises, by
+calls and by `bayesbandit log backup | prune | erase | export`."""
 
+import json
 import shutil
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,7 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
+from tests.commands import run
 from tests.service.test_service import begun, live, same
 from tests.store.databases import KINDS, fresh
 
@@ -17,6 +21,11 @@ from tests.store.databases import KINDS, fresh
 @pytest.fixture(params=KINDS)
 def url(request, tmp_path):
     return fresh(request.param, tmp_path)
+
+
+@pytest.fixture
+def lite(tmp_path):
+    return fresh("sqlite", tmp_path)
 
 
 def test_a_backup_of_a_log_at_work_is_whole(url, tmp_path):
@@ -105,3 +114,105 @@ def test_what_is_erased_is_not_in_the_files(tmp_path):
     service.log.prune()
     assert ids[0].encode() not in files()
     service.log.close()
+
+
+def done(*words):
+    """What a command about a log says."""
+    found = run("log", *words)
+    assert found.exit_code == 0, found.said
+    return found.said
+
+
+def test_commands_back_up_erase_and_prune(lite, tmp_path):
+    service, out = live(*begun(lite), days=2), tmp_path / "backup.db"
+    done("backup", "--log", lite, out)
+    ids = service.log.frame()["decision_id"][[4, 7]].tolist()
+    assert "2 contexts of 3 erased" in done("erase", "--log", lite, *ids, "nobody")
+    erased = service.log.frame().set_index("decision_id").loc[ids]
+    assert erased["context"].tolist() == ["", ""]
+    service.decide([0.0, 0.0], id="open")
+    for deleted in (40, 0):
+        said = done("prune", "--log", lite)
+        assert said.startswith("Version ")
+        assert f"{deleted} decisions before it deleted" in said
+    assert service.log.frame()["decision_id"].tolist() == ["open"]
+    for url in (lite, f"sqlite:///{out}"):
+        assert done("verify", "--log", url) == "The log is whole."
+    with bb.DecisionLog(f"sqlite:///{out}") as log:  # the log went on, and its copy did not
+        assert len(log.frame()) == 40
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_is_the_frame_of_the_log(lite, tmp_path, ending):
+    """Also of arms whose names are of two types."""
+    out = tmp_path / f"decisions.{ending}"
+    with bb.DecisionLog(lite) as log:
+        service = bb.Service(bb.LinTS(["mail", 7], 1, seed=0), log)
+        decisions = [service.decide([1.0], arms=arms) for arms in (None, [7], ["mail"])]
+        service.reward(decisions[0].id, 0.5)
+        service.learn()
+        assert log.verify().empty
+        stored = log.frame()
+    said = done("export", "--log", lite, out)
+    assert f"3 decisions in {out}".replace(" ", "") in said.replace(" ", "")
+    frame = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert frame["decision_id"].tolist() == stored["decision_id"].tolist()
+    np.testing.assert_array_equal(frame["propensity"], stored["propensity"])
+    np.testing.assert_array_equal(frame["reward"], stored["reward"])
+    assert frame["arm"].tolist() == [str(one.arm) for one in decisions]
+    as_lists = frame[["arms", "probabilities", "x", "sd"]]
+    if ending == "csv":  # JSON, also where a number is infinite
+        as_lists = as_lists.map(lambda text: json.loads(text, parse_constant=pytest.fail))
+        assert as_lists["sd"][0] == [None, None]
+    assert as_lists["arms"].map(list).tolist() == [["mail", 7 if ending == "csv" else "7"]] * 3
+    assert as_lists["x"].map(list).tolist() == [[1.0]] * 3
+    np.testing.assert_array_equal(
+        np.stack(as_lists["probabilities"]), [one.probabilities for one in decisions]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["backup", "no/b.db"], "no folder"),
+        (["backup", "here"], "a backup needs a new one"),
+        (["export", "log.txt"], "the file must end in .csv or .parquet; got 'log.txt'"),
+        (["export", "here/log.csv"], "here is no folder"),
+        (["erase"], "Missing argument"),
+        (["prune", "--policy", "mine.py:POLICY"], "No such option: --policy"),
+    ],
+)
+def test_a_wrong_word_changes_nothing(lite, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    service, _ = begun(lite)
+    service.decide([0.0, 0.0])
+    (tmp_path / "here").write_text("a file")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    counts = service.log.counts()
+    found = run("log", words[0], "--log", lite, *words[1:])
+    assert found.exit_code == 2
+    assert said in found.said
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert service.log.counts() == counts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["log", "verify"], ["log", "backup", "b.db"], ["log", "prune"], ["log", "erase", "one"],
+        ["log", "export", "b.csv"], ["report"], ["learn"], ["serve"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_log_that_is_none_is_a_sentence_and_is_not_made(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 20)
+    (tmp_path / "text.db").write_text("no database " * 100)
+    with sqlite3.connect("other.db") as other:
+        other.execute("CREATE TABLE people (name TEXT)")
+    for name in ("none", "text", "other"):
+        found = run(*words, "--log", f"sqlite:///{name}.db")
+        assert found.exit_code == 2, found.said
+        assert found.said.startswith("Error: "), name
+        assert ("there is no log" in found.said) == (name == "none")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.db", "text.db"]
