@@ -12,7 +12,6 @@ import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import output, reproduce, tuning
 from bayesbandit.cli.bandits import DEFAULT_BANDITS, parse_bandit
-from tests.cases import slow_but
 from tests.commands import columns, run
 from tests.tables.mixed import marketing
 
@@ -61,41 +60,6 @@ def test_no_significant_difference_is_said_as_such(tmp_path):
     assert "no significant difference" in text
     assert "Best on this data" not in text
     assert "LinTS: mean reward" in run("compare", *few, "--bandit", "LinTS").output
-
-
-PLAYER = """
-import bayesbandit as bb
-class Own:
-    def __init__(self, arms, n_features, seed=0, at=""):
-        self.arms, self.n_features, self.at = tuple(arms), n_features, at
-        self.fail("__init__")
-    def fail(self, where):
-        if self.at == where: raise KeyError("as arranged")
-    def choose(self, x):
-        self.fail("choose")
-        return bb.Choice(self.arms[0])
-    def observe(self, choice, reward):
-        self.fail("observe")
-"""
-
-
-def own_player(tmp_path, *told):
-    """A run of 40 rounds, with such players."""
-    (tmp_path / "own.py").write_text(PLAYER)
-    told = [word.replace("Own", f"{tmp_path / 'own.py'}:Own") for word in map(str, told)]
-    return run("compare", "--replications", 1, "--horizon", 40, "--out", tmp_path, *told)
-
-
-@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
-@pytest.mark.parametrize("at", ["__init__", "choose", "observe"])
-def test_an_error_in_a_players_own_code_is_one_line(at, jobs, tmp_path):
-    result = own_player(tmp_path, "--data", "iris", "--bandit", f"Own(at={at!r})", "--jobs", jobs)
-    assert result.exit_code == 1, result.output
-    text = result.said
-    assert f"Own(at={at!r}) on iris" in text
-    assert "KeyError: 'as arranged' (line 8 of " in text
-    assert "Traceback" not in text
-    assert isinstance(result.exception, SystemExit)
 
 
 @pytest.mark.parametrize("name", DEFAULT_BANDITS)

@@ -6,7 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.experiments.experiment import Experiment
-from tests.cases import few, in_gate
+from tests.cases import few, in_gate, slow_but
 from tests.commands import columns, run
 
 OWN = """
@@ -17,12 +17,16 @@ class Boom:
     def __init__(self, arms, n_features, seed=0, encoder=None):
         raise RuntimeError("boom")
 class Play:
-    def __init__(self, arms, n_features, seed=0, encoder=None):
-        self.arms, self.n_features = tuple(arms), n_features
+    def __init__(self, arms, n_features, seed=0, encoder=None, at=""):
+        self.arms, self.n_features, self.at = tuple(arms), n_features, at
+        self.fail("__init__")
+    def fail(self, where):
+        if self.at == where: raise KeyError("as arranged")
     def choose(self, x):
-        raise KeyError("not yet")
+        self.fail("choose")
+        return bb.Choice(self.arms[0])
     def observe(self, choice, reward):
-        pass
+        self.fail("observe")
 def fine(arms, n_features, seed=0, **settings):
     return bb.LinTS(arms, n_features, seed=seed, **settings)
 """
@@ -202,6 +206,17 @@ def test_an_error_in_a_class_of_a_file_names_it(here, words):
     assert "Boom cannot be made: RuntimeError: boom (line 7 of " in found.said
     assert not (here / "runs").exists()
     assert not (here / "new.npz").exists()
+
+
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+@pytest.mark.parametrize("at", ["__init__", "choose", "observe"])
+def test_an_error_in_a_players_own_code_is_one_line(here, at, jobs):
+    name = f"Play(at={at!r})"
+    found = run(*COMPARE, "--horizon", 40, "--bandit", f"own.py:{name}", "--jobs", jobs)
+    assert found.exit_code == 1, found.output
+    assert f"{name} on iris" in found.said
+    assert "KeyError: 'as arranged' (line 13 of " in found.said
+    assert isinstance(found.exception, SystemExit)
 
 
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN])
