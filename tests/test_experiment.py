@@ -161,25 +161,6 @@ def test_checkpoints_grow_to_the_horizon(horizon):
     assert len(t) <= 101
 
 
-def closed(k):
-    return lambda arms, n_features, seed: Constant(arms, n_features, k=k)
-
-
-@pytest.mark.parametrize(
-    ("then", "now"),
-    [
-        (partial(Constant, k=0), partial(Constant, k=1)),
-        (closed(0), closed(1)),
-        (partial(bb.LinUCB, alpha=lambda t: 0.1), partial(bb.LinUCB, alpha=lambda t: 10.0)),
-    ],
-)
-def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
-    described = [
-        bb.Experiment([IRIS], {"P": player}, 5, 1).describe() for player in (then, then, now)
-    ]
-    assert described[0] == described[1] != described[2]
-
-
 class Drawn:
     """An environment with two arms and one feature, of 20 rounds with some parts changed; its
     `repr` has its address."""

@@ -16,6 +16,8 @@ from bayesbandit.runtime.plugins import module_of
 HIDDEN = {
     "a function": 'def p(): return len({{"one", "or", "another"}}) + {v}\ndef pick(): return p()',
     "a constant": "V = {v}\ndef pick(): return V",
+    "a closure": "def made(k): return lambda: k\npick = made({v})",
+    "a setting of a partial": "from functools import partial\npick = partial(max, 0, {v})",
     "a set that is held": 'def pick(names=frozenset({{"one", "or", "another"}})): return {v}',
     "a class": "class P:\n    v = {v}\ndef pick(): return P().v",
     "a compiled function": "@njit\ndef p(): return {v}\ndef pick(): return p()",

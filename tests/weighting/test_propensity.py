@@ -1,9 +1,30 @@
-"""Inverse-propensity weights of a policy whose rule changes with the round. Those of a fixed rule
-are computed anew in `tests/attack/naive.py`."""
+"""Inverse-propensity weights where arms come and go, and where the policy's rule changes."""
 
 import numpy as np
+import pytest
 
 import bayesbandit as bb
+from tests.attack.naive import Naive, Round
+from tests.bandit.kinds import KINDS
+
+
+@pytest.mark.parametrize("name", ["BLTS pooled", "BLUCB", "pooled, every row"])
+def test_weights_are_a_naive_bandits_where_arms_come_and_go(name, rng):
+    """Snapshots are thinned, and a period counts over the arms of its moment. An arm that comes
+    back is due as a new one."""
+    bandit = KINDS[name]()
+    naive = Naive(bandit.arms, **KINDS[name].naive)
+    changes = {12: "add new", 20: "remove a", 26: "add a", 33: "remove new"}
+    for t in range(45):
+        change, _, arm = changes.get(t, "").partition(" ")
+        if change:
+            (bandit.add_arm if change == "add" else bandit.remove_arm)(arm)
+            (naive.add if change == "add" else naive.remove)(arm)
+        x, arm, reward = rng.normal(size=2), bandit.arms[t % len(bandit.arms)], float(rng.normal())
+        bandit.update(x, arm, reward, 0.3)
+        naive.learn([Round(x.tolist(), arm, reward, 0.3)])
+        weights = [r.weight for r in naive.rounds]
+        np.testing.assert_allclose(bandit.history.weight, weights, rtol=5e-3)
 
 
 def annealed(**settings):
