@@ -136,18 +136,6 @@ def test_a_reward_that_is_none(frame, paid, match):
         KnownRewards(frame.assign(a=paid), ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"rewards": ["a"]}, "there must be two arms or more; got"),
-        ({"rewards": ["a", "q"]}, "no single column 'q'; the columns are 'x', 'z', 'a', 'b'"),
-    ],
-)
-def test_columns_that_make_no_arms(frame, settings, match):
-    with pytest.raises(ValueError, match=match):
-        KnownRewards(frame, **settings)
-
-
 def test_rewards_are_of_a_table():
     with pytest.raises(TypeError, match="z: the table must be a DataFrame; got csr_m"):
         KnownRewards(csr_matrix(np.eye(3)), ["a", "b"], "z")

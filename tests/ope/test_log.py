@@ -290,10 +290,9 @@ def test_rounded_probabilities_are_rescaled_and_said(read, tmp_path):
 
 
 def test_other_ways_in_have_the_same_tolerance():
-    policies = {"even": THIRDS, "a": "a"}
     log = Log(None, CHOSEN * 20, np.arange(120.0) % 7, np.full((120, 3), 1 / 3), arms=list("abc"))
     with pytest.warns(UserWarning, match="a target's probabilities of 120 of 120 rounds"):
-        found = bb.ope.estimate(log, np.tile(policies["even"], (20, 1)))
+        found = bb.ope.estimate(log, np.tile(THIRDS, (20, 1)))
     assert found.value == pytest.approx(bb.ope.estimate(log, np.full((120, 3), 1 / 3)).value)
     bandit = bb.BLTS(["a", "b"], 1)
     with pytest.warns(UserWarning, match=r"propensities up to 1\.00005 are 1"):

@@ -279,15 +279,11 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("make", [bb.LinTS, bb.BLTS])
-@pytest.mark.parametrize("way", ["frame", "parquet"])
-def test_a_history_becomes_a_log_and_the_same_bandit(make, way, tmp_path):
+def test_a_history_becomes_a_log_and_the_same_bandit(make, tmp_path):
     """The weight of a round, 1/p, tells the arm: it is no context."""
     past = player(make)
-    frame = past.history.to_frame()
-    if way == "parquet":
-        frame.to_parquet(tmp_path / "log.parquet")
-        frame = pd.read_parquet(tmp_path / "log.parquet")
-    log = Log.of(frame)
+    past.history.to_frame().to_parquet(tmp_path / "log.parquet")
+    log = Log.of(pd.read_parquet(tmp_path / "log.parquet"))
     assert log.features == ("x0", "x1")
     assert list(log.roles.left) == ["weight"]
     np.testing.assert_array_equal(log.x, past.history.x)

@@ -23,6 +23,7 @@ from bayesbandit.service.server import Server
 from tests.cases import in_gate
 from tests.commands import run
 from tests.service.servers import KEY, client_of, command, httpx, serving
+from tests.service.test_service import FRAME
 from tests.store.databases import fresh
 
 HOSTILE = [
@@ -212,8 +213,7 @@ def test_a_reward_counts_once(shared):
 
 def test_tables_are_asked_by_name(tmp_path):
     """And what no table is gets a sentence."""
-    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
-    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(FRAME), seed=0)
     service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
     client = client_of(service)
     for context in ([20, "DE"], [[20, "DE"]], {"age": [20]}):

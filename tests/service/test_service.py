@@ -16,7 +16,7 @@ sa = pytest.importorskip("sqlalchemy")
 from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
 from bayesbandit.store.versions import rehearse
-from tests.store.databases import KINDS, fresh
+from tests.store.databases import KINDS, down, fresh
 
 DAY = 86_400.0
 
@@ -566,6 +566,23 @@ def test_what_is_stored_though_it_failed_is_told_by_its_id(url, given, monkeypat
     frame = service.log.frame()
     assert frame["decision_id"].tolist() == np.atleast_1d(told.id).tolist()
     assert frame["arm"].tolist() == np.atleast_1d(told.arm).tolist()
+    assert service.log.verify().empty
+
+
+@pytest.mark.slow
+def test_while_the_server_is_down_there_is_no_decision(tmp_path):
+    """When it is back, the same service goes on, with another connection."""
+    service, _ = begun(fresh("postgresql", tmp_path))
+    first = service.decide([0.0, 0.0], id="order-1")
+    with down():
+        pass
+    assert service.decide([0.0, 0.0], id="order-1").arm == first.arm  # its connection has died
+    with down():
+        for call in (service.learn, service.log.frame, lambda: service.decide([0, 0], id="late")):
+            with pytest.raises(OSError, match="cannot be read or written now: "):
+                call()
+    assert service.decide([0.0, 0.0], id="order-1").arm == first.arm
+    assert service.reward("late", 1.0) == "unknown"
     assert service.log.verify().empty
 
 

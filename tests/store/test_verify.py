@@ -285,6 +285,9 @@ def test_a_log_of_decisions_is_a_log(tmp_path):
     assert len(bb.ope.Log.of(service.log, until=frame["decided_at"][30])) == 30
 
 
+SECONDS = r"timeout must be seconds > 0, as \?timeout=10; got"
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [
@@ -294,13 +297,7 @@ def test_a_log_of_decisions_is_a_log(tmp_path):
         ("mysql://a/b", "url must be as|SQLite or PostgreSQL"),
         ("sqlite:////nowhere/at/all.db", "there is no folder"),
         (7, "url must be text"),
-        *(
-            (
-                f"sqlite:///log.db?timeout={bad}",
-                r"timeout must be seconds > 0, as \?timeout=10; got",
-            )
-            for bad in ("0", "soon", "-1", "inf")
-        ),
+        *((f"sqlite:///log.db?timeout={bad}", SECONDS) for bad in ("0", "soon", "-1", "inf")),
     ],
 )
 def test_addresses_that_are_none(url, said):
