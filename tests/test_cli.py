@@ -92,12 +92,6 @@ def test_a_column_has_the_same_digits_in_all_rows(capsys):
     assert cells == [["0.8", "2", "a"], ["-15.8", "3", "–"], ["∞", "4", "b"]]
 
 
-def test_models_lists_the_gallery():
-    text = run("models").output
-    for name in bb.list_models():
-        assert name in text
-
-
 OWN = '''"""Mine."""
 import pymc as pm
 
