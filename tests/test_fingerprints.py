@@ -12,6 +12,7 @@ import pytest
 from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.plugins import module_of
+from tests.cases import few
 
 HIDDEN = {
     "a function": 'def p(): return len({{"one", "or", "another"}}) + {v}\ndef pick(): return p()',
@@ -48,6 +49,7 @@ def whole(kind, v):
     return HEAD + HIDDEN[kind].format(v=v)
 
 
+@few("a function", "closure", "partial", "wrapper")
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_a_change_is_seen(tmp_path, kind):
     file = tmp_path / "mine.py"

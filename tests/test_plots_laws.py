@@ -14,6 +14,7 @@ from bayesbandit import plots
 from bayesbandit.cli.output import png
 from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.pictures import pairwise_scatter, propensities
+from tests.cases import in_gate
 from tests.pictures import inside
 from tests.test_plots import BANDITS, legend, rendered, simulated
 
@@ -148,6 +149,7 @@ def test_names_of_any_kind_are_drawn_as_they_are(draw):
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", OF_TABLES)
 @pytest.mark.parametrize("scale", [0.0, *SCALES])
+@in_gate(6)
 def test_tables_of_any_units_of_ties_and_of_long_names(draw, scale):
     table = simulated(2)
     table["regret"] *= scale

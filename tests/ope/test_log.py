@@ -10,6 +10,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.ope import Log
 from bayesbandit.ope.targets import target_of
+from tests.cases import all_quick
 
 X = np.arange(8.0).reshape(4, 2)
 E = np.array([[0.5, 0.5], [0.25, 0.75], [0.9, 0.1], [0.5, 0.5]])
@@ -61,6 +62,7 @@ BAD = {
 }  # fmt: skip
 
 
+@all_quick()
 @pytest.mark.parametrize("said", BAD)
 def test_bad_input_is_a_sentence(said):
     with pytest.raises(ValueError, match=said):

@@ -362,6 +362,7 @@ def test_a_server_that_answers_has_compiled_all(tmp_path):
         (("--bandit", "b.npz", "--deadline", "0"), "k" * 20, "--deadline must be a finite number"),
     ],
 )
+@in_gate(6)
 def test_it_does_not_begin_without_what_it_needs(tmp_path, words, key, said, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BAYESBANDIT_API_KEY", key)

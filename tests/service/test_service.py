@@ -16,6 +16,7 @@ sa = pytest.importorskip("sqlalchemy")
 from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
 from bayesbandit.store.versions import rehearse
+from tests.cases import all_quick
 from tests.store.databases import KINDS, down, fresh
 
 DAY = 86_400.0
@@ -127,6 +128,7 @@ FRAME = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10}
         ({"age": 33, "country": "US"}, {"country": "US", "age": 34}, False),
     ],
 )
+@all_quick()
 def test_contexts_are_the_same_by_their_values(lite, one, other, same):
     tables = isinstance(one, dict)
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(FRAME), seed=0) if tables else linear()

@@ -11,6 +11,7 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 from bayesbandit.runtime.addresses import hidden, shown
+from tests.cases import all_quick
 from tests.commands import run
 
 SECRET = "s3cr3t"
@@ -67,6 +68,7 @@ ADDRESSES = [
         ('failed for user "admin", role of a user', "failed for user ***, role of a user"),
     ],
 )
+@all_quick()
 def test_what_stands_about_an_address_stays(text, seen):
     assert hidden(text) == seen
 
