@@ -18,7 +18,7 @@ HIDDEN = {
     "a function": 'def p(): return len({{"one", "or", "another"}}) + {v}\ndef pick(): return p()',
     "a constant": "V = {v}\ndef pick(): return V",
     "a closure": "def made(k): return lambda: k\npick = made({v})",
-    "a setting of a partial": "from functools import partial\npick = partial(max, 0, {v})",
+    "a setting of a partial": "def p(k): return k\npick = partial(p, {v})",
     "a set that is held": 'def pick(names=frozenset({{"one", "or", "another"}})): return {v}',
     "a class": "class P:\n    v = {v}\ndef pick(): return P().v",
     "a compiled function": "@njit\ndef p(): return {v}\ndef pick(): return p()",
@@ -32,7 +32,7 @@ HIDDEN = {
     ),
 }
 HEAD = """
-from functools import wraps
+from functools import partial, wraps
 from numba import njit
 """
 
