@@ -44,20 +44,6 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
-def test_ucb_takes_the_greatest_bound(variance):
-    """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
-    belief, _ = believed(variance)
-    x = np.random.default_rng(5).normal(size=(500, 2))
-    z, scores = oracle.design(x), np.empty((500, 3))
-    for k in range(3):
-        theta, covariance = belief.posterior(k).coefficients["theta"]
-        expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
-        scores[:, k] = expected
-    p = bb.UCB(1.7).probabilities(belief.predict(x))
-    np.testing.assert_array_equal(p, np.eye(3)[scores.argmax(axis=1)])
-
-
 @pytest.mark.parametrize("n", [0, 40])
 @pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
 @pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])

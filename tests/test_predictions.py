@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels.row_layout import THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
-from tests import oracle
 
 N, K = 2, 4
 
@@ -84,18 +82,6 @@ def test_a_compiled_rule_has_its_entries(name):
     nu = np.minimum(last, 1e300)
     wide = np.sqrt(nu / (nu - 2.0))
     np.testing.assert_allclose(scale * wide, found.sd)
-
-
-@pytest.mark.parametrize("df", [np.inf, 3.0])
-def test_location_and_scale(df):
-    mean, scale = np.array([[0.3, 0.0, -0.2]]), np.array([[0.5, 1.0, 0.1]])
-    found = bb.LocationScale(mean, scale, df)
-    t = stats.norm(mean, scale) if np.isinf(df) else stats.t(df, mean, scale)
-    np.testing.assert_allclose(found.sd, t.std())
-    draws = found.draw(2000, np.random.default_rng(1))
-    assert (stats.kstest(t.cdf(draws)[:, 0], "uniform").pvalue > 0.01).all()
-    expected = oracle.best_arm(mean[0], 1.5 * scale[0], np.full(3, df))
-    np.testing.assert_allclose(found.best(1.5), [expected], atol=1e-6)
 
 
 def test_what_is_not_proper_is_not_drawn(rng):

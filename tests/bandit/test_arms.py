@@ -6,16 +6,11 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import bayesbandit as bb
 from tests.bandit.kinds import one_prior_an_arm
 from tests.cases import moments_of
-from tests.players import anatomy, play, world
-
-NAMES = st.lists(st.one_of(st.text(max_size=5), st.integers()), min_size=1, max_size=6, unique=True)
-
+from tests.players import anatomy
 
 COSTS = np.array([5.0, 0.0, 4.0])
 
@@ -78,13 +73,3 @@ def test_names(arms, names):
         assert bandit.choose([0.0, 0.0], arms=some).arm == names[-1]
     bandit.remove_arm(np.array(names[:1])[0])
     assert bandit.arms == names[1:]
-
-
-@given(NAMES, st.integers(0, 99))
-def test_any_names_do_what_numbers_do(names, seed):
-    x, reward = world(np.random.default_rng(seed), 20, 2, len(names))
-    named, numbered = bb.BLTS(names, 2), bb.BLTS(len(names), 2)
-    arms, propensity = play(named, x, reward)
-    chosen, p = numbered.play(x, reward)
-    assert (arms.tolist(), propensity.tolist()) == (chosen.tolist(), p.tolist())
-    assert named.history.arm.tolist() == [names[k] for k in chosen]

@@ -42,17 +42,6 @@ def test_numpy_numbers_in_settings(path, rng):
     np.testing.assert_array_equal(bb.Bandit.load(path).play(x, reward), same)
 
 
-@pytest.mark.parametrize("name", ["α of t", "ε of t"])
-def test_a_function_is_not_in_the_file(name, path):
-    bandit = grown(name)
-    bandit.save(path)
-    with pytest.raises(ValueError, match=r"was a function.*load\(path, policy="):
-        bb.Bandit.load(path)
-    assert bb.Bandit.load(path, bandit.policy).policy == bandit.policy
-    with pytest.raises(TypeError, match="policy must be Thompson"):
-        bb.Bandit.load(path, policy="Thompson")
-
-
 def refused(path, message="is not a saved bandit, or is broken"):
     with pytest.raises(ValueError, match=message) as caught:
         bb.Bandit.load(path)

@@ -5,27 +5,14 @@ import pytest
 
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
-from tests.beliefs.exact import DECLARED, K, agree, believed, close, probe, shared
-from tests.cases import in_gate, moments_of
+from tests.beliefs.exact import DECLARED, K, agree, believed, probe, shared
+from tests.cases import in_gate
 
 
 def joint(name, n_arms, n=20, seed=0):
     rows = data(seed=seed, n=n, K=n_arms)
     belief = learn(believed(MODELS[name], n_arms), rows, (n,))
     return belief, closed_form.mean_rewards(name, rows, n_arms, probe())
-
-
-@pytest.mark.slow
-@shared
-@pytest.mark.parametrize("n_arms", [1, 3])
-def test_moments_in_closed_form(name, n_arms):
-    belief, (mean, spread, df) = joint(name, n_arms)
-    ours = belief.predict(probe())
-    close(ours.mean, mean)
-    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
-    assert ours.df == df
-    variance = closed_form.variance(spread, df)
-    close(moments_of(belief, probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
 
 
 @shared

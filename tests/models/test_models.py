@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import pickle
 import warnings
 from pathlib import Path
 from unittest.mock import Mock
@@ -221,18 +220,6 @@ def test_an_intercept_leaves_a_closed_form_its_compiled_rounds(name):
     bandit = bb.Bandit(2, bb.load_model(name), bb.Thompson(), n_features=2)
     assert bandit.kernel is not None
     assert bandit.deciding is not None
-
-
-def test_another_prior_of_the_intercept_is_taken():
-    ridge = bb.load_model("ridge")
-    other = ridge.with_priors(intercept=bb.Prior("Normal", mu=0, sigma=10))
-    assert other.explain(1).startswith("ridge: gibbs")
-    assert other != ridge
-    assert ridge != other
-    assert bb.RewardModel.from_yaml(other.to_yaml()) == other
-    assert pickle.loads(pickle.dumps(other)) == other
-    with pytest.raises(ValueError, match=r"no prior 'constant'; its priors: .*lam0, intercept$"):
-        ridge.with_priors(constant=0)
 
 
 def test_horseshoe_scales_are_half_cauchy(rng):
