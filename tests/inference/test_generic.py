@@ -120,11 +120,7 @@ REFUSED = {
     "sum of variances": (
         declared(lambda s, x, w, n: pt.sqrt(s**2 + 1)), "'r' ~ Normal: its precision is no mono",
     ),
-    "a fault and more": (declared(lambda s, x, w, n: abs(s - 1) + 1), "function abs of 's'"),
-    "rounded": (declared(lambda s, x, w, n: pt.round(s) + 0.5), "function round"),
-    "clipped scale": (declared(lambda s, x, w, n: pt.clip(s, 0.5, 2)), "function clip of 's'"),
     "a wall": (potential(lambda s, e: pt.switch(s < 5, 0.0, -np.inf)), "function lt of 's'"),
-    "soft wall": (potential(lambda s, e: -pt.maximum(s - 5, 0)), "function maximum of 's'"),
     "kink": (potential(lambda s, e: pt.switch(s > 2, -s, 0.0)), "potential 'p': "),
     "scale of a residual": (potential(lambda s, e: -abs(e).sum() / s), "abs"),
     "quartic": (potential(lambda s, e: -(e**4).sum()), "power 4"),

@@ -183,21 +183,12 @@ REFUSED = {
         "'theta' ~ Normal: its precision is not scaled by the noise 'sigma2', so the posterior is "
         "only conditionally Gaussian",
     ),
-    "unscaled intercept": (
-        scaled("refused", normal(), lambda x, t: pm.Normal("alpha", 0, 10) + x @ t),
-        "'alpha' ~ Normal: its precision is not scaled",
-    ),
     "scaled by the variance": (
         coefficients(lambda s2: pm.Normal("theta", 0, s2, **EACH)),
         "'theta' ~ Normal: its precision is not scaled",
     ),
-    "laplace": (
-        coefficients(lambda s2: pm.Laplace("theta", 0, 1, **EACH)),
-        "non-polynomial function abs of 'theta'",
-    ),
     "half-normal": (noise(pm.HalfNormal, 1), "'sigma2' ~ HalfNormal: not inverse gamma"),
     "log-normal": (noise(pm.LogNormal, 0, 1), "only conditionally Gaussian"),
-    "uniform": (noise(pm.Uniform, 0, 10), "'sigma2' ~ Uniform: interval transform"),
     "known noise": (known_noise, "'reward' ~ Normal: its precision does not depend on 'tau2'"),
     "noise plus one": (
         scaled("refused", normal(), noise=lambda s2: s2 + 1),
