@@ -15,6 +15,7 @@ POLICIES = {name: kind() for name, kind in FOUND.items()} | {
     "a floor of t": bb.UCB(min_probability=lambda t: 0.3 / t),
     "ε of t": bb.EpsilonGreedy(lambda t: t**-0.5),
 }
+ANNEALED = RECIPE["policy"].Annealed()
 TREES = RECIPE["belief"].Trees(draws=4)
 every = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
@@ -71,3 +72,113 @@ def test_an_error_of_the_belief_is_its_own():
     made.belief.values = lambda x: x.no_such_thing
     with pytest.raises(AttributeError, match="no_such_thing"):
         made.choose(world(1)[0])
+
+
+class Reversed(bb.Greedy):
+    """The worst arm."""
+
+    def probabilities(self, prediction, t=1):
+        mean = prediction.mean
+        return (mean == mean.min(axis=1, keepdims=True)).astype(float)
+
+
+class Slower(bb.Thompson):
+    """A rule that is compiled, with a number of its own."""
+
+    def param(self, t):
+        return 0.5 * super().param(t)
+
+
+def grown(policy=ANNEALED, balance=None):
+    """A bandit that has learned a log of all arms."""
+    made, (x, reward) = bandit(policy=policy, balance=balance), world(60)
+    made.update(x, np.array(ARMS)[np.arange(60) % 3], reward[:, 0], np.full(60, 1 / 3))
+    return made
+
+
+def test_it_is_balanced_by_its_own_propensities():
+    made = grown(balance=bb.InversePropensity(clip=0.05))
+    for x in world(20, 8)[0]:
+        decision = made.choose(x)
+        made.observe(decision, 1.0)
+        assert made.history.weight[-1] == 1 / max(0.05, decision.propensity)
+    x = world(5, 8)[0]
+    before = made.copy()
+    made.update(x, ["a"] * 5, np.zeros(5))
+    expected = ANNEALED.probabilities(before.belief.predict(x), np.full(5, before.t + 1))[:, 0]
+    np.testing.assert_allclose(made.history.weight[-5:], 1 / np.maximum(0.05, expected))
+    with pytest.raises(ValueError, match="pooled propensities ask past policies again"):
+        grown(balance=bb.InversePropensity(propensity="pooled"))
+    estimated = grown(balance=bb.InversePropensity(propensity="estimated"))
+    estimated.observe(estimated.choose(world(1, 8)[0][0]), 1.0)
+
+
+def test_a_subclass_is_obeyed():
+    made, x = grown(Reversed()), world(40, 8)[0]
+    worst = made.belief.predict(x).mean.argmin(axis=1)
+    assert [made.arms[k] for k in worst] == list(made.choose(x).arm)
+    slower, half = grown(Slower(1.0)), grown(bb.Thompson(0.5))
+    assert slower.rule is not None
+    np.testing.assert_array_equal(slower.choose(x).probabilities, half.choose(x).probabilities)
+
+
+class Falling(RECIPE["policy"].Annealed):
+    """A least probability that is a method."""
+
+    def min_probability(self, t):
+        return 0.3 / t
+
+
+class Moved(RECIPE["policy"].Annealed):
+    """A least probability that is moved from outside."""
+
+    share = 0.3
+
+    @property
+    def min_probability(self):
+        return self.share
+
+
+@pytest.mark.parametrize("policy", [Falling(), Moved()], ids=["a method", "a property"])
+def test_a_least_probability_of_ones_own_is_asked_for_in_every_round(policy):
+    made, x = grown(policy=policy), world(2, 8)[0]
+    assert made.choose(x[0]).probabilities.min() >= 0.3
+    policy.share = 0.15
+    for asked in (x[1], x[1:]):
+        decision = made.choose(asked)
+        least = 0.3 / made.t if isinstance(policy, Falling) else 0.15
+        p = policy.probabilities(made.belief.predict(x[1:]), np.array([made.t]))[0]
+        wanted = least + (1 - 3 * least) * p
+        np.testing.assert_allclose(np.ravel(decision.probabilities), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("number", [np.nan, -1.0, 2.0])
+def test_a_rules_own_number_is_checked(number):
+    class Odd(bb.EpsilonGreedy):
+        def param(self, t):
+            return number
+
+    with pytest.raises(ValueError, match=r"param\(1\) must be a finite number ≥ 0 and ≤ 1; got"):
+        grown(policy=Odd())
+
+
+@pytest.mark.parametrize("kind", ["softmax", 0, 3])
+def test_a_kind_of_ones_own_is_no_rule(kind):
+    own = type("Kind", (RECIPE["policy"].Annealed,), {"kind": kind})()
+    x = world(40, 8)[0]
+    same = grown().choose(x), grown(own).choose(x)
+    np.testing.assert_array_equal(*(decision.probabilities for decision in same))
+
+
+def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
+    policy = bb.Thompson(min_probability=lambda t: 1 / (2 + t))
+    made, x = grown(policy=policy), world(40, 8)[0]
+    made.choose(x)
+    made.add_arm("late")
+    made.save(tmp_path / "bandit.npz")
+    twins = made.copy(), bb.Bandit.load(tmp_path / "bandit.npz", policy=policy)
+    wanted = made.choose(x)
+    for twin in twins:
+        np.testing.assert_array_equal(twin.choose(x).rows, wanted.rows)
+    with pytest.raises(TypeError, match="policy must be"):
+        bb.Bandit.load(tmp_path / "bandit.npz", policy="thompson")
