@@ -1,6 +1,7 @@
 """The gallery: models by name, by path, from one's own folder."""
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -93,6 +94,8 @@ def test_a_changed_file_is_read_again(tmp_path):
 def test_several_models_in_a_file(folder):
     one = MINE.format(name="one")
     path = write(folder / "both.py", one + one.replace("one(", "two(") + "\n_hidden = one\n")
+    hidden = bb.load_model(f"{path}:_hidden").with_priors(sigma=2)
+    assert pickle.loads(pickle.dumps(hidden)) == hidden
     with pytest.raises(ValueError, match=r"both.py has several models: .*both.py:one.*:two"):
         bb.load_model(path)
     with pytest.raises(ValueError, match=r"both.py has no model 'three'; it has .*both.py:one"):

@@ -142,11 +142,3 @@ def test_a_change_around_the_declaration_is_judged_by_the_new_value():
     source = f"sigma = 1.0\n{KNOWN_NOISE.source.replace('pt.sqrt(s2', 'sigma * pt.sqrt(s2')}"
     case = Case(source, ROWS, change="sigma = 9.0")
     assert [v.what for v in judged(case)] == ["fit", "changed"]
-
-
-@pytest.mark.slow
-def test_many_log_densities_are_those_of_each():
-    truth, _ = answered(LASSO)
-    thetas = np.random.default_rng(0).normal(size=(300, truth.dim))
-    alone = [truth.logp(theta) for theta in thetas]
-    np.testing.assert_allclose(truth.logps(thetas), alone, rtol=1e-10)

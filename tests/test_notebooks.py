@@ -78,12 +78,6 @@ def test_nothing_of_a_machine(path):
 
 
 @every_notebook
-def test_every_cell_is_python(path):
-    for source in code(path):
-        compile(source, path.name, "exec")
-
-
-@every_notebook
 def test_the_copy_shows_this_notebook(path):
     """docs/notebooks/NAME.ipynb comes from the notebook as it is: render it after a change."""
     copy, source = copy_of(path), read(path)

@@ -1,13 +1,18 @@
-"""Settings in one line, without defaults; results as small tables in a notebook, escaped."""
+"""Settings in one line, without defaults; results as small tables in a notebook, escaped;
+a run on one page."""
 
 import re
+from base64 import b64decode
+from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.cli.bandits import BANDITS
+from bayesbandit.evaluation.page import page
 from bayesbandit.runtime.shown import MAX_ROWS, in_full
 
 SETTINGS = {
@@ -107,3 +112,47 @@ def test_a_posterior_in_a_notebook(rng):
     told = dict(cells(bb.fit(bb.load_model("ridge"), x, x[:, 0])._repr_html_()))
     assert told["rows"] == "20"
     assert re.search(r"\btheta\b", told["variables"])
+
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (960).to_bytes(4) + (600).to_bytes(4)
+NASTY = '<b>&"|name'
+
+
+class Read(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.pictures, self.cells, self.open = [], [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "img":
+            self.pictures.append(dict(attrs))
+        elif tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th", "p", "h1", "pre"):
+            self.cells.append(data)
+
+
+def test_it_holds_all_and_needs_no_other_file():
+    table = pd.DataFrame({NASTY: ["a", NASTY], "mean_regret": [0.25, float("nan")]})
+    table["never_known"] = float("nan")
+    html = page(NASTY, "LinTS is best.", {"r": ("Regret", PNG)}, {NASTY: table}, {"seed": 7})
+    read = Read(html)
+    assert read.open == []
+    assert "b" not in read.tags  # names are no markup
+    [picture] = read.pictures
+    assert picture["alt"] == "Regret"
+    assert picture["width"] == "640"
+    assert b64decode(picture["src"].removeprefix("data:image/png;base64,")) == PNG
+    assert "http" not in html
+    for text in (NASTY, "LinTS is best.", "0.25", "–"):
+        assert text in read.cells
+    assert "mean regret" in read.cells
+    assert "never known" not in read.cells
+    assert any('"seed": 7' in cell for cell in read.cells)

@@ -18,19 +18,18 @@ from bayesbandit.beliefs.drift_test import (
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.kernels.scoring import P_SWITCH
-from tests.cases import in_gate
 
 D = 3
 
 
-def played(seed, T=300, binary=False, flip=None, **settings):
+def played(seed, T=300, flip=None, **settings):
     """A bandit after T rounds; at `flip` the best arm changes."""
     rng = np.random.default_rng(seed)
     x, theta = rng.normal(size=(T, D)), 0.3 * rng.normal(size=(3, D))
-    mean = 0.5 + 0.3 * (np.arange(3) == 0) + x @ theta.T * (not binary)
+    mean = 0.5 + 0.3 * (np.arange(3) == 0) + x @ theta.T
     if flip is not None:
         mean[flip:] = mean[flip:, [1, 0, 2]]
-    noise = (rng.random((T, 3)) < mean) * 1.0 if binary else mean + 0.5 * rng.normal(size=(T, 3))
+    noise = mean + 0.5 * rng.normal(size=(T, 3))
     bandit = bb.LinTS(3, D, seed=seed, min_probability=0.05, history=None, **settings)
     bandit.play(x, noise, every=T)
     return bandit
@@ -111,19 +110,6 @@ def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
         assert 800 < found.at < 1200
         assert found.largest > 2
         assert "alarm at round" in repr(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("binary", [False, True])
-@in_gate(1)
-def test_false_alarms_are_rare_whenever_one_looks(binary):
-    """Of 400 worlds that stand still 5 % at most may alarm at level .05, and few do (standard error
-    1 %); of worlds that change most do."""
-    alarms = np.mean([played(s, 300, binary).drift_test(0.05).alarm for s in range(400)])
-    power = np.mean([played(s, 900, binary, flip=500).drift_test(0.05).alarm for s in range(50)])
-    print(f"false alarms {alarms:.4f}, power {power:.2f}")
-    assert alarms <= 0.05
-    assert power >= 0.8
 
 
 def unchanging(rng, T, kind):

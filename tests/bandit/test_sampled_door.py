@@ -52,6 +52,14 @@ def scaled(x, reward, weight):
     return x @ theta
 
 
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def whole_beside(x, reward, weight, theta):
+    """The density of .5 is finite, since PyMC casts it to 0."""
+    pm.Normal("amount", x @ theta, 1 / pm.math.sqrt(weight), observed=reward)
+    pm.DiscreteUniform("count", 0, 10, observed=reward)
+    return x @ theta
+
+
 IMPOSSIBLE = [
     *((LOGISTIC, 0.5), (LOGISTIC, 2), (counts, -1), (POISSON, -1), (POISSON, 2.5), (amounts, 0)),
     *((bb.Laplace(LOGISTIC), 0.5), (bb.Laplace(bb.load_model("probit")), 2.0)),
@@ -60,7 +68,7 @@ IMPOSSIBLE = [
     (bb.Declared(bb.load_model("gamma_poisson")), -1.0),
     # a Gaussian posterior does not mean that every reward is possible
     *((bb.Declared(model), 0) for model in (amounts, medians, scaled)),
-    (bb.Sampled(amounts, engine="gibbs", draws=20), 0),
+    *((bb.Sampled(amounts, engine="gibbs", draws=20), 0), (bb.Declared(whole_beside), 0.5)),
 ]
 ESTIMATED = bb.InversePropensity(propensity="estimated")
 

@@ -8,7 +8,6 @@ import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
 from bayesbandit.forms import check
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
@@ -63,11 +62,6 @@ def test_a_reward_multiplies_the_weights_by_its_likelihood(rng):
         np.testing.assert_allclose(prediction.mean[:, k], values[:, k] @ w)
         sd = np.sqrt((values[:, k] - prediction.mean[:, [k]]) ** 2 @ w)
         np.testing.assert_allclose(prediction.sd[:, k], sd)
-    best = prediction.best()
-    np.testing.assert_allclose(best.sum(axis=1), 1.0)
-    w = weights / weights.sum(axis=1, keepdims=True)
-    first = (values[:, 0, :, None] > values[:, 1, None, :]).astype(float)
-    np.testing.assert_allclose(best[:, 0], np.einsum("nst,s,t->n", first, *w), atol=1e-12)
 
 
 @pytest.mark.slow
@@ -125,21 +119,6 @@ def test_what_cannot_be_weighted_waits_for_its_refit():
         }
 
 
-def test_weights_are_saved_and_checked():
-    known, new = parted(data(n=30), 24)
-    belief, other = (believed(LASSO, draws=S) for _ in range(2))
-    learn(learn_and_look(belief, known), new).predict(probe())
-    state = belief.state()
-    check(state, other.form(state, 30))
-    other.restore(state)
-    assert state_of(other) == state_of(belief)
-    assert other.clouds[0].log_weight is not None
-    for bad in (np.full(S, np.nan), np.zeros(S - 1), np.zeros((S, 1))):
-        changed = state | {"0.weight": bad}
-        with pytest.raises(ValueError, match=r"0\.weight"):
-            check(changed, other.form(changed, 30))
-
-
 def test_draws_that_are_spent_stay_so_in_a_file():
     """Such draws are replaced at the next decision. The loaded belief replaces them, too, even if
     a later reward would make their weights equal again."""
@@ -156,18 +135,6 @@ def test_draws_that_are_spent_stay_so_in_a_file():
     assert runs(other) == [2]
     with pytest.raises(ValueError, match="spent"):
         check(state | {"0.spent": 1}, other.form(state, 30))
-
-
-def test_a_samplers_points_are_finite_numbers():
-    draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
-    for points in (good, good[0], good + np.nan, good.astype(int), good.astype("f4")):
-        stored = Cloud(draws, points, 3, 3).stored(0)
-        form = cloud_form(stored, shapes, shapes, by_name=False)
-        if points is good:
-            check(stored, form)
-            continue
-        with pytest.raises(ValueError, match="state must be"):
-            check(stored, form)
 
 
 def learn_and_look(belief, rows):

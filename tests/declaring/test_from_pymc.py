@@ -261,17 +261,6 @@ def test_an_index_may_be_a_context():
     assert bandit.belief.n.sum() == 1
 
 
-def test_equal_arrays_are_not_told_apart():
-    one, same, y = np.arange(6.0), np.arange(6.0), np.zeros(6)
-
-    def make():
-        mu = pm.Normal("a") * one + pm.Normal("c") * same
-        pm.Normal("y", pm.Deterministic("mu", mu), 1.0, observed=y)
-
-    with pytest.raises(ValueError, match=r"equal arrays cannot be told apart.*pm\.Data"):
-        handed_over(make, rows=[(one, 0), (same, 1)])
-
-
 def test_rewards_may_depend_on_each_other():
     """Rewards with one covariance, as of a Gaussian process."""
     z, rng = np.arange(8.0), np.random.default_rng(0)
@@ -287,18 +276,49 @@ def test_rewards_may_depend_on_each_other():
     assert posterior.coefficients["b"][0] == pytest.approx(right, rel=1e-9)
 
 
-OF_OTHER_KINDS = {  # what is said, and a model
-    r"a vector of rewards \(n,\).*shape \(\)": lambda: pm.Normal("y", observed=0.5),
-    r"a vector of .*shape \(4, 1\)": lambda: pm.Normal("y", observed=np.zeros((4, 1))),
-    "add the mean reward": lambda: pm.LogitNormal("y", observed=np.full(4, 0.3)),
-    "'a' is of pymc.dims": lambda: (pmd.Normal("a"), pm.Normal("y", observed=np.zeros(4))),
-}
+def equal_arrays():
+    mu = pm.Normal("a") * RAMP + pm.Normal("c") * RAMP.copy()
+    pm.Normal("y", pm.Deterministic("mu", mu), 1.0, observed=np.zeros(6))
 
 
-@pytest.mark.parametrize("said", OF_OTHER_KINDS)
+def missing():
+    mu = pm.Deterministic("mu", pm.Normal("b") * np.ones(3))
+    pm.Normal("y", mu, observed=[0, 1, np.nan])
+
+
+RAMP = np.arange(6.0)
+REFUSED = {  # what is said, a model, and how it is handed over
+    r"a vector of rewards \(n,\).*shape \(\)": (lambda: pm.Normal("y", observed=0.5), {}),
+    r"a vector of .*shape \(4, 1\)": (lambda: pm.Normal("y", observed=np.zeros((4, 1))), {}),
+    "add the mean reward": (lambda: pm.LogitNormal("y", observed=np.full(4, 0.3)), {}),
+    "'a' is of pymc.dims": (lambda: (pmd.Normal("a"), pm.Normal("y", observed=np.zeros(4))), {}),
+    r"equal arrays cannot be told apart.*pm\.Data": (
+        equal_arrays, {"mean": "mu", "rows": [(RAMP, 0), (RAMP.copy(), 1)]},
+    ),
+    r"missing rewards are imputed .*leave these rows out": (
+        missing, {"mean": "mu", "reward": "y_observed"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", REFUSED)
 def test_a_model_of_another_kind_is_not_handed_over(said):
+    make, settings = REFUSED[said]
     with pytest.raises((TypeError, ValueError), match=said):
-        handed_over(OF_OTHER_KINDS[said], None)
+        handed_over(make, **{"mean": None} | settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "said"),
+    [
+        (no_data, None, r"an array of 60 constants.*rows=\[\(array, lambda"),
+        (no_data, [(np.arange(7.0), 0)], "no constant array"),
+        (lambda: 3, None, "must be a PyMC model"),
+    ],
+)
+def test_an_array_of_rows_that_nothing_replaces_is_refused(model, rows, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        RewardModel.from_pymc(model, "p", rows=rows)
 
 
 def one_slope():
@@ -319,24 +339,6 @@ def test_models_are_compared_by_rows_of_weight_1():
     assert set(table.index) == {"theirs", "ridge"}
     with pytest.raises(ValueError, match=r"weights of 1.*got 2"):
         bb.compare_models({"theirs": model}, x, r, weight=np.full(9, 2.0))
-
-
-def test_rewards_that_are_missing_are_not_handed_over():
-    def make():
-        mu = pm.Deterministic("mu", pm.Normal("b") * np.ones(3))
-        pm.Normal("y", mu, observed=[0, 1, np.nan])
-
-    with pytest.raises(ValueError, match=r"missing rewards are imputed .*leave these rows out"):
-        handed_over(make, reward="y_observed")
-
-
-def test_an_array_of_rows_that_nothing_replaces_is_refused():
-    with pytest.raises(ValueError, match=r"an array of 60 constants.*rows=\[\(array, lambda"):
-        RewardModel.from_pymc(no_data, "p")
-    with pytest.raises(ValueError, match="no constant array"):
-        RewardModel.from_pymc(no_data, "p", rows=[(np.arange(7.0), 0)])
-    with pytest.raises(TypeError, match="must be a PyMC model"):
-        RewardModel.from_pymc(lambda: 3, "p")
 
 
 @cache

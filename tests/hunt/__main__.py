@@ -21,10 +21,9 @@ import numpy as np
 import pytensor
 from joblib import Parallel, delayed
 
-from tests.hunt.case import Case
+from tests.hunt.case import Case, Verdict
 from tests.hunt.grammar import declaration, seeded
 from tests.hunt.judge import judged
-from tests.hunt.verdict import Verdict
 
 Answer = tuple[int, Case | None, list[Verdict]]
 LIMIT = 60.0  # seconds for a case without NUTS

@@ -16,7 +16,7 @@ from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import plan_of_built
-from tests.hunt.case import Case, Scene
+from tests.hunt.case import Case, Scene, Spared, Verdict, raised
 from tests.hunt.exact import (
     Moments,
     Unjudged,
@@ -28,7 +28,6 @@ from tests.hunt.exact import (
 from tests.hunt.predictions import asked, contexts, mean_function, over_arms, predictions
 from tests.hunt.sampled import judge as judge_draws
 from tests.hunt.truth import Truth
-from tests.hunt.verdict import Spared, Verdict, raised
 
 CLOSED = ("exact_gaussian", "normal_inverse_gamma")
 DRAWS = 400  # of each of two chains; four times as many where these look wrong

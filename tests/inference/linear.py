@@ -59,10 +59,8 @@ def squares(x, t):
 ridge = regression("ridge", normal(0, 2))
 intercept = regression("intercept", normal(), lambda x, t: pm.Normal("alpha", 1, 3) + x @ t)
 centred_elsewhere = regression("centred_elsewhere", normal(np.arange(D)))
-scaled_features = regression("scaled_features", normal(), lambda x, t: (x * [1.0, 10.0, 0.1]) @ t)
 squares_of_features = regression("squares_of_features", normal(shape=2 * D + 1), squares)
 offset = regression("offset", normal(), lambda x, t: 5.0 + x @ t)
-einsum = regression("einsum", normal(shape=D), lambda x, t: pt.einsum("nd,d->n", x, t))
 centred_contexts = regression("centred_contexts", normal(), lambda x, t: (x - x.mean(axis=0)) @ t)
 mv_cov = regression("mv_cov", lambda: pm.MvNormal("theta", np.ones(D), cov=RHO, dims="feature"))
 mv_tau = regression(
@@ -77,10 +75,6 @@ random_walk = regression(
     lambda: pm.GaussianRandomWalk(
         "theta", mu=0.1, sigma=0.3, init_dist=pm.Normal.dist(0, 1), shape=D
     ),
-)
-autoregression = regression(
-    "autoregression",
-    lambda: pm.AR("theta", rho=[0.5], sigma=1.0, init_dist=pm.Normal.dist(0, 1), shape=D),
 )
 improper = regression(
     "improper", lambda: pm.Flat("theta", dims="feature"), lambda x, t: pm.Flat("alpha") + x @ t
@@ -193,11 +187,10 @@ def noise_by_arm(x, reward, weight, arm):
 
 
 STREAMED = [
-    *(ridge, intercept, precision_form, centred_elsewhere, scaled_features),
+    *(ridge, intercept, precision_form, centred_elsewhere),
     *(squares_of_features, offset, mv_cov, mv_tau),
-    *(random_walk, autoregression, gaussian_process, hierarchical_mean, non_centred),
-    *(einsum, power_two),
-    *(weights_by_potential, weights_by_custom, two_likelihoods),
+    *(random_walk, gaussian_process, hierarchical_mean, non_centred),
+    *(power_two, weights_by_potential, weights_by_custom, two_likelihoods),
     *(noise_by_context, improper, logarithms, named_dimensions),
     *(arms, arms_share_a_mean, arms_off_centre),
 ]

@@ -43,6 +43,7 @@ def fixed(theta, kind=BINOMIAL, constant=0.0):
     return bb.reward_model(theta=theta)(direct)
 
 
+EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 LAPLACE = bb.Prior("Laplace", mu=0.5, b=0.8, dims="feature")
 CASES = [  # a prior, as declared and of scipy, and the likelihood; the prior is of τ or of θ
     (learned, bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5), BINOMIAL),
@@ -110,6 +111,13 @@ def together(x, reward, weight, tau):
     return given(x @ theta[:3] + theta[3:].sum(), reward, weight, BINOMIAL)
 
 
+@bb.reward_model(theta=EACH, alpha=bb.Prior("Gamma", alpha=2, beta=0.1))
+def overdispersed(x, reward, theta, alpha):
+    mu = pm.math.exp(x @ theta)
+    pm.NegativeBinomial("reward", mu=mu, alpha=1 / alpha, observed=reward)
+    return mu
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "why"),
@@ -117,15 +125,13 @@ def together(x, reward, weight, tau):
         (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(beside), "depends on 'tau'"),
         (learned(bb.Prior("HalfFlat")), "HalfFlat: improper"),
         (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(together), "many coefficients"),
+        (overdispersed, "'reward' ~ NegativeBinomial: its dispersion 'alpha' is learned"),
     ],
 )
 def test_what_is_left_to_nuts_is_left_with_a_reason(model, why):
     found = match(template(model, 3, None))
     assert not isinstance(found, Augmented)
     assert why in found.reason
-
-
-EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
 
 COUNTS = [
@@ -147,17 +153,3 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", [lambda alpha: alpha, lambda alpha: 1 / alpha])
-def test_a_dispersion_that_is_learned_is_left_to_nuts(form):
-    @bb.reward_model(theta=EACH, alpha=bb.Prior("Gamma", alpha=2, beta=0.1))
-    def overdispersed(x, reward, theta, alpha):
-        mu = pm.math.exp(x @ theta)
-        pm.NegativeBinomial("reward", mu=mu, alpha=form(alpha), observed=reward)
-        return mu
-
-    said = overdispersed.explain(2)
-    assert said.splitlines()[0].endswith(": nuts")
-    assert "'reward' ~ NegativeBinomial: its dispersion 'alpha' is learned" in said

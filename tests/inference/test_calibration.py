@@ -1,5 +1,5 @@
-"""Simulation-based calibration by `benchmarks/calibration.py`: its test of uniformity, every engine
-at the number of data sets that it should pass with, and engines told the wrong thing, which fail.
+"""Simulation-based calibration by `benchmarks/calibration.py`: its test of uniformity, and every
+engine at the number of data sets that it should pass with. `test_ranks.py` has controls, which fail.
 """
 
 import sys
@@ -7,10 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import pymc as pm
 import pytest
-
-import bayesbandit as bb
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 calibration = import_module("calibration")
@@ -83,36 +80,3 @@ def test_calibrated(case):
     found = simulation.calibrate(case, DATASETS[case.kind])
     assert corrected(found, found.p_values) > calibration.LEVEL
     assert found.correlation < 0.1
-
-
-@bb.reward_model(**bb.load_model("ridge_known_noise").priors)
-def careless(x, reward, weight, theta, sigma, intercept):
-    """`ridge_known_noise` without weights."""
-    mu = intercept + x @ theta
-    pm.Normal("reward", mu, sigma, observed=reward, dims="row")
-    return mu
-
-
-def coefficients(name, **scale):
-    return {"theta": bb.Prior(name, mu=0, **scale, dims="feature")}
-
-
-WRONG = {  # an engine and its model, weighted or not, and what is told in place of its priors
-    "noise, known": ("exact_gaussian: ridge_known_noise", {"sigma": 0.7}),
-    "penalty": ("normal_inverse_gamma: ridge", {"lam": 6.0}),
-    "shrinkage": ("gibbs: laplace, weighted", coefficients("Laplace", b=0.3)),
-    "prior, noise by row": ("gibbs: student_t_mixture", coefficients("Normal", sigma=0.3)),
-    "weights left out": ("exact_gaussian: ridge_known_noise, weighted", None),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("what", WRONG)
-def test_an_engine_told_the_wrong_thing_fails(what):
-    """The control: rewards by one declaration, the posterior by another."""
-    name, priors = WRONG[what]
-    case = the(name)
-    told = careless if priors is None else case.model.with_priors(**priors)
-    found = simulation.calibrate(case, DATASETS[case.kind], told=told)
-    assert corrected(found, found.p_values) < 1e-3

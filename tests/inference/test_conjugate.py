@@ -151,10 +151,6 @@ COMPUTED = {  # a prior, what is observed, the mean reward at x, and a and b aft
         *(RATE, lambda v, r, x: pm.Poisson("reward", v * x[:, 0], observed=r)),
         *(lambda v, x: v, lambda x, r: (2 + r.sum(), 3 + x.sum())),
     ),
-    "times": (
-        *(RATE, of(pm.Exponential)),
-        *(lambda v, x: 1 / v, lambda x, r: (2 + len(r), 3 + r.sum())),
-    ),
     "scaled times": (
         *(RATE, lambda v, r, x: pm.Exponential("reward", scale=x[:, 0] / v, observed=r)),
         *(lambda v, x: x[:, 0] / v, lambda x, r: (2 + len(r), 3 + (r / x).sum())),

@@ -16,7 +16,7 @@ from tests.inference.declared import built, rows
 from tests.inference.test_closed_forms import matched
 
 QUICK = (  # unlike each other
-    *(linear.ridge, linear.intercept, linear.scaled_features, linear.mv_cov, linear.arms),
+    *(linear.ridge, linear.intercept, linear.offset, linear.mv_cov, linear.arms),
     *(linear.weights_by_potential, linear.two_likelihoods, linear.improper, linear.logarithms),
     linear.joint_noise,
 )
@@ -101,20 +101,6 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
     assert engine.noise is None
     assert engine.row_wise
     assert engine.row_noise.by_weight == by_weight
-
-
-@pytest.mark.slow
-def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
-    data = linear.data_of(linear.ridge)
-    model = built(linear.ridge, data)
-    engine = exact.match(model)
-    before = engine.posterior(**data)
-    with model:
-        two_rows = {"x": np.zeros((2, linear.D)), "observed_reward": np.ones(2)}
-        pm.set_data(two_rows | {"weight": np.ones(2)})
-    after = engine.posterior(**data)
-    assert np.array_equal(before.mean, after.mean)
-    assert len(model["x"].get_value()) == 2
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from bayesbandit.model import reward_model
 from tests.cases import in_gate
 from tests.declarations import EACH, HALF, normal_rewards
 from tests.inference.declared import log_densities
-from tests.inference.test_gibbs import BLOCKS
+from tests.inference.test_gibbs import BLOCKS, plain, student
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
 FINITE = pm.distributions.transforms.Interval(lower=0.2, upper=5.0)
@@ -127,6 +127,14 @@ REFUSED = {
     "product of logarithms": (
         potential(lambda s, e: pt.log(s) * s), "no sum of logarithms and powers of 's'",
     ),
+    "degrees of freedom": (
+        student.with_priors(nu=Prior("Gamma", alpha=2, beta=0.1)),
+        "'reward' ~ StudentT, as a mixture: ",
+    ),
+    "negative": (
+        plain.with_priors(sigma2=Prior("Uniform", lower=-1, upper=2)), "~ Uniform: interval",
+    ),
+    "no block": (plain.with_priors(theta=1.0), "no real variable"),
 }  # fmt: skip
 
 
@@ -191,6 +199,7 @@ def test_a_term_of_another_form_is_refused(name):
     model, words = REFUSED[name]
     refusal = match(model.build(**rows(model)))
     assert isinstance(refusal, Refusal)
+    assert refusal.engine == "gibbs"
     assert words in refusal.reason
 
 

@@ -9,7 +9,6 @@ from sklearn.datasets import load_diabetes
 
 import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel, reward_model
@@ -44,13 +43,6 @@ conjugate_ridge = gallery("ridge", lam=2.0)
 park_casella = gallery("bayesian_lasso", lambda2=2.0)
 horseshoe, student = gallery("horseshoe"), gallery("student_t", theta=EACH)
 hierarchical = gallery("hierarchical_ridge", tau2=IG)
-
-
-@reward_model(theta=EACH)
-def logistic(x, reward, theta):
-    mu = pm.math.sigmoid(x @ theta)
-    pm.Bernoulli("reward", mu, observed=reward)
-    return mu
 
 
 def coefficients(name, **parameters):
@@ -109,31 +101,6 @@ def engine(model: RewardModel, data) -> Gibbs:
     found = match(model.build(**data))
     assert isinstance(found, Gibbs), found
     return found
-
-
-REFUSED = {
-    "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
-    "degrees of freedom": (
-        student.with_priors(nu=Prior("Gamma", alpha=2, beta=0.1)),
-        "'reward' ~ StudentT, as a mixture: ",
-    ),
-    "negative": (
-        plain.with_priors(sigma2=Prior("Uniform", lower=-1, upper=2)), "~ Uniform: interval",
-    ),
-    "no block": (plain.with_priors(theta=1.0), "no real variable"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_the_variable_and_the_reason(name):
-    model, reason = REFUSED[name]
-    data = rows()
-    if not model.takes_weight:
-        data = {"x": data["x"], "reward": (data["reward"] > 0).astype(float)}
-    refusal = match(model.build(**data))
-    assert isinstance(refusal, Refusal)
-    assert refusal.engine == "gibbs"
-    assert reason in refusal.reason
 
 
 @reward_model(tau2=IG)

@@ -11,7 +11,6 @@ from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests.cases import few, in_gate, slow_but
-from tests.players import anatomy
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 U5 = bb.Prior("Uniform", lower=0, upper=5)
@@ -171,34 +170,3 @@ def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
         ValueError, match=rf"below: {engine}: .*-inf where it starts, by the rewards 4 \(row 1\)"
     ):
         bb.fit(model, rng.normal(size=(3, 2)), [0.1, 4, 0.2], engine=engine)
-
-
-def whole_beside(x, reward, theta):
-    pm.Normal("amount", x @ theta, 1, observed=reward)
-    pm.DiscreteUniform("count", 0, 10, observed=reward)
-    return x @ theta
-
-
-def whole_beside_of_arms(x, reward, arm, theta):
-    pm.Normal("amount", x @ theta + arm, 1, observed=reward)
-    pm.DiscreteUniform("count", 0, 10, observed=reward)
-    return x @ theta + arm
-
-
-@few("whole_beside")
-@pytest.mark.parametrize("function", [whole_beside, whole_beside_of_arms], ids=lambda f: f.__name__)
-def test_no_streamed_belief_cuts_off_the_fraction_of_a_count(function, rng):
-    """The density of .5 is finite, since PyMC casts it to 0."""
-    bandit = bb.Bandit(2, RewardModel(function, {"theta": THETA}), bb.Thompson(), n_features=2)
-    x = rng.normal(size=(3, 2))
-    bandit.update(x, [0, 1, 0], [0, 3, 10])
-    decision, before = bandit.choose(x[0]), anatomy(bandit)
-    with pytest.raises(
-        ValueError, match=r"reward of 0.5 the .* row 0,.* allows, for example, 0, 1, 2, 3$"
-    ):
-        bandit.observe(decision, 0.5)
-    with pytest.raises(
-        ValueError, match=r"reward of 2.5 the .* row 1,.* allows, for example, 0, 1, 2, 3$"
-    ):
-        bandit.update(x, [0, 1, 0], [1, 2.5, 3])
-    assert anatomy(bandit) == before

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import bayesbandit as bb
 from bayesbandit.kernels import propensities, rounds, selection
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.kernels.row_layout import DRAWN, EPSILON_GREEDY, THOMPSON, UCB, row_type, row_width
@@ -134,14 +133,3 @@ def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
     all_chances(row[None], 1, 5, every)
     np.testing.assert_array_equal(every[0], chances(row, 5))
     fits(decisions(row, 5, kind, 0.4, 4000, rng, floor), expected)
-
-
-@pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
-def test_a_context_that_is_no_number_changes_nothing(x, rng):
-    belief = bb.Ridge(variance=1.0).belief(2, 2)
-    row, stream = np.empty(row_width(3, 2)), stream_of(rng, 50)
-    args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0, 0.0)
-    before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
-    assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE
-    assert rounds.choose_one(row, np.zeros(2), *args, stream[:5]) == rounds.STREAM_EMPTY
-    assert before == (row.tobytes(), stream.tobytes(), belief.arms.tobytes())

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet, Lasso, LassoCV, Ridge
 
-from bayesbandit.systems.bootstrap import kernels as lasso
 from bayesbandit.systems.bootstrap import replicates
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from tests.cases import moments_of
@@ -15,25 +14,6 @@ def rows(n=120, d=8, seed=0):
     x = rng.normal(size=(n, d)) * np.geomspace(0.1, 10, d)
     reward = x[:, 0] * 4 - x[:, 1] + 3.0 + 0.5 * rng.normal(size=n)
     return x, reward, rng.uniform(0.2, 3.0, size=n)
-
-
-@pytest.mark.parametrize("lam", [0.5, 0.05, 0.001])
-def test_the_lasso_is_scikit_learns_and_its_subgradient_vanishes(lam):
-    x, reward, weight = rows()
-    made = replicates.standardised(x, reward, weight)
-    G, q, centre = replicates.moments(made, weight[None])
-    theta = replicates.along(G, q, np.array([lam]), "lasso")[:, 0]
-    fit = Lasso(alpha=lam, tol=1e-12, max_iter=100_000).fit(made.Z, made.r, sample_weight=weight)
-    np.testing.assert_allclose(theta[0], fit.coef_, atol=1e-6)
-    gradient = q[0] - G[0] @ theta[0]
-    active = theta[0] != 0
-    np.testing.assert_allclose(gradient[active], lam * np.sign(theta[0, active]), atol=1e-6)
-    assert (np.abs(gradient[~active]) <= lam + 1e-6).all()
-    assert lasso.violation(gradient, theta[0], lam) <= 1e-6
-    coef = made.declared(replicates.constants(theta, centre))[0]
-    np.testing.assert_allclose(
-        x @ coef[:-1] + coef[-1], made.level + made.unit * fit.predict(made.Z), atol=1e-5
-    )
 
 
 def test_a_path_is_its_solutions_one_by_one():
@@ -114,27 +94,3 @@ def test_they_are_near_the_truth_and_spread_as_an_estimate_does(penalty, degree)
     truth = np.stack([x[:50, 0], -x[:50, 1]], axis=1)
     assert np.abs(mean - truth).max() < 0.15
     assert 0.1 < (np.abs(mean - truth) / sd).mean() < 3
-
-
-def test_replicates_wait_for_growth():
-    """Each arm's: from three rounds on, every ten of them; here 23 of 30, and then 33 of 39."""
-    belief, x, arm, reward = learned(60, refit_every=10)
-    assert belief.fitted.tolist() == [23.0, 23.0]
-    before = belief.fits
-    belief.update(x[:4], arm[:4], reward[:4])
-    assert belief.fits is before
-    belief.update(x[4:18], arm[4:18], reward[4:18])
-    assert all((a.coef != b.coef).any() for a, b in zip(belief.fits, before, strict=True))
-    assert belief.fitted.tolist() == [33.0, 33.0]
-
-
-@pytest.mark.parametrize("refit_every", [7, 0.1])
-def test_rounds_one_by_one_or_together(refit_every):
-    """The last replicates are the same, bit for bit, as of all that are fitted on a schedule."""
-    together, x, arm, reward = learned(61, penalty="ridge", refit_every=refit_every)
-    weight, apart = together.rounds.of()["weight"], together.spec.belief(2, 3, seed=together.seed)
-    for i in range(61):
-        apart.update(x[[i]], arm[[i]], reward[[i]], weight[[i]])
-    for mine, other in zip(together.fits, apart.fits, strict=True):
-        assert (mine.n, mine.lam) == (other.n, other.lam)
-        np.testing.assert_array_equal(mine.coef, other.coef)

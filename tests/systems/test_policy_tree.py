@@ -135,17 +135,6 @@ def test_leaves_are_means_and_variances_of_efficient_scores(balanced):
     np.testing.assert_array_equal(moments_of(belief, history.x)[0], mean[leaf])
 
 
-@pytest.mark.parametrize("by", ["value", "classification"])
-def test_a_batch_is_learned_as_rounds_one_by_one(by):
-    single = played(90, by=by)
-    history, batch = single.history, bb.PolicyTreeTS(ARMS, 2, by=by)
-    batch.update(history.x, history.arm, history.reward, history.propensity)
-    mine, other = single.belief.state(), batch.belief.state()
-    for name, array in mine.items():
-        np.testing.assert_array_equal(other[name], array)
-    np.testing.assert_array_equal(batch.belief.of_leaves(), single.belief.of_leaves())
-
-
 def test_the_tree_is_grown_on_its_schedule():
     bandit = played(100, refit_every=40)
     belief, (x, reward) = bandit.belief, world(60, 5)

@@ -52,18 +52,6 @@ def by_the_listing(x, reward, T, alpha):
     return chosen, levels
 
 
-def test_a_batch_is_its_rows_one_by_one():
-    x, _, reward = world(40)
-    arm = np.random.default_rng(1).integers(0, 3, 40)
-    whole, each = (SuperUCB(horizon=100, alpha=0.3).belief(3, 2) for _ in range(2))
-    rows = x, arm, reward[np.arange(40), arm]
-    whole.update(*rows)
-    for i in range(40):
-        each.update(*(values[i : i + 1] for values in rows))
-    assert len(set(whole.level)) > 1
-    np.testing.assert_array_equal(whole.level, each.level)
-
-
 @pytest.mark.parametrize("alpha", [0.3, 1.0])
 def test_it_is_the_listing(alpha):
     """But for arms without a reward so far, which are drawn alike: each has one before."""
