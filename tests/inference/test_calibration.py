@@ -1,5 +1,5 @@
 """Simulation-based calibration by `benchmarks/calibration.py`: its test of uniformity, and every
-engine at the number of data sets that it should pass with. `test_ranks.py` has controls, which fail.
+engine at the number of data sets that it should pass with. `test_ranks.py` has controls that fail.
 """
 
 import sys
