@@ -311,9 +311,9 @@ def test_a_model_of_another_kind_is_not_handed_over(said):
 @pytest.mark.parametrize(
     ("model", "rows", "said"),
     [
-        (no_data, None, r"an array of 60 constants.*rows=\[\(array, lambda"),
+        (no_data, (), r"an array of 60 constants.*rows=\[\(array, lambda"),
         (no_data, [(np.arange(7.0), 0)], "no constant array"),
-        (lambda: 3, None, "must be a PyMC model"),
+        (lambda: 3, (), "must be a PyMC model"),
     ],
 )
 def test_an_array_of_rows_that_nothing_replaces_is_refused(model, rows, said):
