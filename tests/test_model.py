@@ -282,12 +282,6 @@ def test_a_declaration_whose_module_is_unknown(tmp_path):
     bandit.save(tmp_path / "bandit")
     assert bb.Bandit.load(tmp_path / "bandit").model == model
     assert cloudpickle.loads(cloudpickle.dumps(model)).priors == model.priors
-    table = bb.Experiment(
-        [bb.environments.bundled("iris")],
-        {"unplaced": lambda arms, d, seed: bb.Bandit(arms, model, bb.Thompson(), n_features=d)},
-        5, 1, points=5,
-    ).run(progress=False)  # fmt: skip
-    assert len(table)
 
 
 NO_VALUES = r"in a declaration, x, .* no values yet \(.*\): .*shape\[0\].* @ theta"

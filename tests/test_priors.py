@@ -94,7 +94,6 @@ WRONG_TEXTS = [
 ]
 WRONG_PRIORS = {  # of sigma, and what is said
     "{dist: HalfNorml}": "cannot name the distribution 'HalfNorml'; allowed: .*Gamma",
-    "{dist: [Gamma]}": "cannot name the distribution",
     # its draws would start a C compiler
     "{dist: GARCH11, kwargs: {omega: 9}}": "cannot name the distribution 'GARCH11'",
     "{dist: HalfNormal, kwargs: {sd: 1}}": "HalfNormal has no parameter 'sd'; allowed: sigma, tau",
@@ -107,8 +106,6 @@ WRONG_PRIORS = {  # of sigma, and what is said
     "{dist: HalfNormal, transform: nix}": "'sigma': .*nix",
     "{dist: Normal, transform: __delattr__}": "cannot name the transform .* softplus",
     "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}": "cannot name the transform",
-    "{class: x, dist: Normal}": "unknown key 'class'",
-    "{dist: DensityDist}": "the distribution 'DensityDist'",
     "{dist: Gamma, centered: false}": "'sigma': .*'Gamma'",
     "{class: os.system, data: {command: ls}}": "'class'",
     "!!python/name:os.system ": "must be YAML: .*python/name",
@@ -160,7 +157,6 @@ BOMBS = {
     "laughs": "\n".join(["name: &a [l, l]", *NINE]),
     "merged": "\n".join(["a: &a {k: v}", *MERGED]),
     "of itself": "name: robust\npriors: {sigma: &p {dist: HalfNormal, kwargs: {sigma: *p}}}",
-    "deep": f"name: {'[' * 100_000}",
     "deep priors": f"name: robust\npriors: {{sigma: {'{dist: Normal, kwargs: {mu: ' * 999}",
     "long": f"name: [{'x' * 10**5}]",
     "long name": f"name: {'x' * 10**5}.y",

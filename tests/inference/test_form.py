@@ -58,30 +58,6 @@ def test_an_inverse_gamma_in_any_units(unit):
     np.testing.assert_allclose(coef, [-2.0 * unit], rtol=1e-9)
 
 
-def test_squares_of_several_reals_share_no_scale_with_others():
-    C = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]])
-    found = form(-0.5 * (Z - 1.0) @ pt.constant(C) @ (Z - 1.0) / W)
-    s, forms = found.squares, found.squares.forms.toarray()
-    np.testing.assert_allclose(-2.0 * (forms.T * s.coef) @ forms, C, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.solve(forms, s.offset), np.ones(3), atol=1e-12)
-    np.testing.assert_array_equal(s.powers.toarray(), [[0.0, 0.0, 0.0, -1.0]] * 3)
-
-
-def test_one_monomial_of_two_variables_is_found_once():
-    found = form((-2.0 * V * W**1.5).sum())
-    coef, powers = monomials(found)
-    np.testing.assert_array_equal(powers.toarray(), np.column_stack([np.eye(3), np.full(3, 1.5)]))
-    np.testing.assert_allclose(coef, [-2.0] * 3, rtol=1e-10)
-
-
-def test_two_powers_between_bounds():
-    found = form(-0.5 * (W - 1.0) ** 2 + 3.0 * pt.log(W), between=(0.2, 5.0))
-    coef, powers = monomials(found)
-    by_exponent = dict(zip(powers.data, coef, strict=True))
-    assert by_exponent == pytest.approx({2.0: -0.5, 1.0: 1.0}, rel=1e-6)
-    assert found.linear[3] == pytest.approx(3.0, rel=1e-6)
-
-
 OTHERS = {
     "no monomial": (-(Z[0] ** 2) * (V[0] + W), "its precision is no monomial of 'v' and 'w'"),
     "not squared": (Z[0] * W, "'z' enters, but not squared"),
