@@ -8,6 +8,7 @@ import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
+from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
 from bayesbandit.forms import check
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
@@ -135,6 +136,18 @@ def test_draws_that_are_spent_stay_so_in_a_file():
     assert runs(other) == [2]
     with pytest.raises(ValueError, match="spent"):
         check(state | {"0.spent": 1}, other.form(state, 30))
+
+
+def test_a_samplers_points_are_finite_numbers():
+    draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
+    for points in (good, good[0], good + np.nan, good.astype(int), good.astype("f4")):
+        stored = Cloud(draws, points, 3, 3).stored(0)
+        form = cloud_form(stored, shapes, shapes, by_name=False)
+        if points is good:
+            check(stored, form)
+            continue
+        with pytest.raises(ValueError, match="state must be"):
+            check(stored, form)
 
 
 def learn_and_look(belief, rows):

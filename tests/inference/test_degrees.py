@@ -241,6 +241,8 @@ s = pt.scalar("s")
         (pt.switch(pt.eq(pt.log(s - 1), -np.inf), 0.0, s), "non-polynomial function eq of 's'"),
         (pt.abs(s - 1), "non-polynomial function abs of 's'"),
         (pt.minimum(s, 5.0), "non-polynomial function minimum of 's'"),
+        (pt.floor(s) + 0.5, "non-polynomial function floor of 's'"),
+        (pt.round(s) + 0.5, "non-polynomial function roundhalftoeven of 's'"),
         (pt.clip(s, -5, 5), "non-polynomial function clip of 's'"),
         (pt.switch(s > 100, 4.0, 1.0), "non-polynomial function gt of 's'"),
         (pt.sqrt((s - 9) ** 2), "function sqrt of what may be 0, of 's'"),
