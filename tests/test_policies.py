@@ -44,6 +44,15 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_ucb_takes_the_greatest_bound(variance, rng):
+    """The mean and α standard deviations, those of a Student-t included."""
+    belief, x = believed(variance)[0], rng.normal(size=(500, 2))
+    mean, sd = moments_of(belief, x)
+    p = bb.UCB(1.7).probabilities(belief.predict(x))
+    np.testing.assert_array_equal(p, np.eye(3)[(mean + 1.7 * sd).argmax(axis=1)])
+
+
 @pytest.mark.parametrize("n", [0, 40])
 @pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
 @pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])

@@ -131,15 +131,6 @@ def test_prior_predictive_and_mean_reward_have_a_value_for_each_row(model, rng):
     assert len(np.unique(drawn)) > 1
 
 
-@few("hierarchical")
-def test_a_weight_of_one_is_no_weight(model, rng):
-    x, reward, _, arm = rows(rng)
-    plain = build(model, x, reward, None, arm)
-    ones = build(model, x, reward, np.ones(N), arm)
-    at = point(plain, rng)
-    assert log_density(plain)(at) == log_density(ones)(at)
-
-
 @few("logistic")
 def test_known_noise_whole_weights_are_repeated_rows(model, rng):
     """With σ fixed, log densities with weights and with repeated rows differ by a constant."""
