@@ -1,4 +1,5 @@
-"""Bandits that take rows of a table, by an encoder."""
+"""Bandits that take rows of a table, by an encoder. What users reported of other libraries, tried
+here: each of these tests names the report."""
 
 import numpy as np
 import pandas as pd
@@ -151,3 +152,54 @@ def test_rows_belong_to_the_arms_that_their_index_names_in_any_order(names, kind
 
     assert order(x=x) == order(x=x, arms=names) == [2, 1, 0]
     assert order(x=x.reset_index(drop=True), arms=[2, 1, 0]) == [0, 1, 2]
+
+
+LABELLED = pd.DataFrame({"u": [1.0, 2.0, 3.0], "v": [4.0, 5.0, 7.0]}, index=[10, 20, 30])
+
+
+def test_columns_in_another_order_are_never_taken_by_position():
+    """scikit-learn 7242, LightGBM 4102, xgboost 8357: columns were taken by position, silently."""
+    plain = bb.LinTS(["a", "b"], n_features=2, seed=0)
+    with pytest.raises(ValueError, match=r"encoder=bb\.Encoder\.fit"):
+        plain.choose(LABELLED)
+    encoder = bb.Encoder.fit(LABELLED)
+    np.testing.assert_array_equal(
+        encoder.transform(LABELLED), encoder.transform(LABELLED[["v", "u"]])
+    )
+
+
+@pytest.mark.parametrize("given", ["arm", "reward", "propensity"])
+def test_a_series_in_another_order_of_rows_is_refused(given):
+    """statsmodels 206: rows with other labels were paired by their position."""
+    columns = {"arm": ["a", "b", "a"], "reward": [3.0, 1.0, 2.0], "propensity": [0.5, 0.5, 0.5]}
+    columns[given] = pd.Series(columns[given], index=[30, 10, 20])
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(LABELLED), seed=0)
+    with pytest.raises(ValueError, match=f"x and {given} have the same index in different orders"):
+        bandit.update(LABELLED, **columns)
+    assert len(bandit.history) == 0
+    with pytest.raises(ValueError, match="in different orders"):
+        bb.ope.Log(LABELLED, columns.pop("arm"), columns.pop("reward"), **columns)
+    sorted_ = pd.Series(columns.get(given, [1.0] * 3), index=LABELLED.index)
+    bandit.update(LABELLED, ["a", "b", "a"], sorted_.index.to_series() / 30)
+    bandit.update(
+        LABELLED, ["a", "b", "a"], pd.Series([1.0, 2.0, 3.0])
+    )  # other labels: by position
+
+
+def test_fit_refuses_a_sorted_reward():
+    model = bb.load_model("ridge")
+    reward = pd.Series([3.0, 2.0, 1.0], index=[30, 20, 10])
+    with pytest.raises(ValueError, match=r"pass reward\.loc\[x\.index\]"):
+        bb.fit(model, LABELLED, reward)
+    np.testing.assert_array_equal(
+        bb.fit(model, LABELLED, reward.loc[LABELLED.index]).mean(LABELLED.to_numpy()),
+        bb.fit(model, LABELLED, [1.0, 2.0, 3.0]).mean(LABELLED.to_numpy()),
+    )
+
+
+def test_a_reward_that_is_pandas_na_is_missing():
+    """It ended in "float() argument must be a string or a real number, not 'NAType'"."""
+    bandit = bb.LinTS(["a", "b"], n_features=1, seed=0)
+    with pytest.raises(ValueError, match=r"reward must be finite, .* found nan"):
+        bandit.observe(bandit.choose([1.0]), pd.NA)
+    assert len(bandit.history) == 0

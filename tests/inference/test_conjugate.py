@@ -77,10 +77,9 @@ def uniform(lower, upper):
 
 CHANCE, COUNT = of(pm.Bernoulli), of(pm.Poisson)
 BINOMIAL = of(lambda name, p, observed: pm.Binomial(name, 1, p, observed=observed))
-WHOLE = bb.Prior("Beta", alpha=2, beta=3)
 BETAS = {  # a declaration, and a and b of the prior
     "Beta": (declared(CHANCE), 2.0, 3.0),
-    "of whole numbers": (declared(CHANCE, WHOLE), 2.0, 3.0),
+    "of whole numbers": (declared(CHANCE, bb.Prior("Beta", alpha=2, beta=3)), 2.0, 3.0),
     "Uniform": (declared(CHANCE, uniform(0, 1)), 1.0, 1.0),
     "Binomial of one": (declared(BINOMIAL, mean=lambda p, x: p + 0 * p), 2.0, 3.0),
     "a mean by row": (declared(CHANCE, mean=lambda p, x: p * pt.ones_like(x[:, 0])), 2.0, 3.0),

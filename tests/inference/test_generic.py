@@ -233,14 +233,6 @@ def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     assert abs(covariance[0, 0] * a - 1) < 0.2
 
 
-def test_an_improper_block_is_named():
-    flat = declared(lambda s, x, w, n: s, theta=Prior("Flat", dims="feature"))
-    found = matched(flat, rows(flat))
-    few = {k: v[:2] for k, v in rows(flat).items()}
-    with pytest.raises(NotThisEngine, match="'theta' ~ Flat: improper"):
-        found.sample(few, 10, 1)
-
-
 @pytest.mark.slow
 def test_the_identity_is_tested_on_the_rows():
     """A layout that says something else is found out."""

@@ -70,13 +70,6 @@ def test_noise_below_the_rounding_of_means_is_refused(name, zero):
     assert fitted.engine == "gibbs"
 
 
-@pytest.mark.slow
-def test_noise_of_repeated_contexts_is_refused_whatever_the_number_of_features():
-    """Five rows of one context, of ten features: draws of σ went to 1e−100."""
-    with pytest.raises(Improper, match="fit rewards exactly"):
-        bb.fit(linear, np.ones((5, 10)), np.zeros(5), draws=300, chains=1, seed=0)
-
-
 @pytest.mark.parametrize("reward", [0.0, 1.0, 0.1])
 def test_equal_rewards_have_no_posterior_from_the_row_on_that_leaves_the_noise_free(reward):
     """∫ s^−n s^r ds is infinite at 0 if n > r, for n rows of rank r."""
