@@ -131,4 +131,4 @@ def test_a_step_of_metropolis_condemns_draws_of_another_spread():
 def test_a_change_around_the_declaration_is_judged_by_the_new_value():
     source = f"sigma = 1.0\n{KNOWN_NOISE.source.replace('pt.sqrt(s2', 'sigma * pt.sqrt(s2')}"
     case = Case(source, ROWS, change="sigma = 9.0")
-    assert [v.what for v in judged(case)] == ["fit", "changed"]
+    assert [(v.what, v.outcome) for v in judged(case)] == [("fit", "right"), ("changed", "right")]

@@ -159,20 +159,6 @@ def scaled(sigma):
     return declare
 
 
-@pytest.mark.slow
-def test_a_fit_is_of_what_the_declaration_reads_now():
-    box = [0.5]
-    model = bb.reward_model(theta=EACH)(scaled(lambda: box[0]))
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 2))
-    reward = x @ [1.0, 2.0] + rng.normal(size=40)
-    for s in (0.5, 50.0):
-        box[0] = s
-        mean = bb.fit(model, x, reward).coefficients["theta"][0]
-        right = np.linalg.solve(x.T @ x + s**2 * np.eye(2), x.T @ reward)
-        np.testing.assert_allclose(mean, right, rtol=1e-9)
-
-
 def custom(x, reward, theta):
     pm.CustomDist("r", x @ theta, logp=normal, observed=reward)
     return x @ theta
