@@ -232,10 +232,6 @@ def chance(f):
     return declared(of(pm.Bernoulli, f))
 
 
-def prior(name, **parameters):
-    return bb.Prior(name, **parameters)
-
-
 NOT_AFFINE = r"'reward' ~ \w+: not affine in log p and log\(1 − p\)"
 REFUSED = {
     "half of it": (chance(lambda p: p / 2), NOT_AFFINE),
@@ -243,16 +239,16 @@ REFUSED = {
     "two variables": (declared(two_variables), "more than one variable"),
     "by the row's number": (declared(by_position), "rows together"),
     "by all rewards": (declared(of_the_mean_weight), "rows together"),
-    "Kumaraswamy": (declared(CHANCE, prior("Kumaraswamy", a=2, b=2)), "'p' ~ K.*not affine"),
+    "Kumaraswamy": (declared(CHANCE, bb.Prior("Kumaraswamy", a=2, b=2)), "'p' ~ K.*not affine"),
     "Triangular": (
-        declared(CHANCE, prior("Triangular", lower=0, upper=1, c=0.5)),
+        declared(CHANCE, bb.Prior("Triangular", lower=0, upper=1, c=0.5)),
         "'p' ~ Triangular: function log of what may be 0, of 'p'",
     ),
     "a part of (0, 1)": (declared(CHANCE, uniform(0.2, 0.8)), "support"),
     "truncated": (own_prior(lambda: pm.Truncated("p", pm.Beta.dist(2, 3), lower=0.2)), "support"),
     "a vector": (own_prior(lambda: pm.Beta("p", 1, 1, shape=2)[0]), "not a scalar"),
     "half-normal rate": (
-        declared(COUNT, prior("HalfNormal", sigma=1)),
+        declared(COUNT, bb.Prior("HalfNormal", sigma=1)),
         "'p' ~ HalfNormal: not affine in log p and p",
     ),
     "a rate that log(1 − rate) bounds": (declared(custom(below_one), RATE), "function le of 'p'"),
