@@ -260,7 +260,7 @@ SYSTEMS = {
     "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
     "tree, cv": Kind(partial(bb.PolicyTreeTS, least=5, base=bb.Ridge("cv"), balanced=True)),
     "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
-    "levels": Kind(bb.SuperLinUCB),
+    "levels": Kind(partial(bb.SuperLinUCB, horizon=100, alpha=0.3)),
 }
 OTHERS = {
     "α of t": Kind(partial(bb.LinTS, alpha=_decaying)),
