@@ -142,7 +142,7 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
         return
     exponent, noise = KERNEL[declare]
     assert engine.exponent == exponent
-    prior = engine.distribution(engine.prior)
+    prior = engine.prior_distribution
     a, b = unknown_noise.PRIOR
     assert np.allclose([prior.shape, prior.scale * engine.noise], [a, noise * b])
 
