@@ -14,6 +14,7 @@ from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.rows import not_additive
+from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from tests.cases import few, in_gate, quick_but, slow_but
 from tests.inference import linear, unknown_noise
 from tests.inference.declared import built, constant, log_densities, rows
@@ -204,18 +205,18 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare):
 @pytest.mark.slow
 @streamed
 def test_the_linear_map_predicts_the_mean_reward(declare):
-    engine, _, _ = matched(declare)
+    engine, _, model = matched(declare)
     x, rng = np.exp(rows(seed=5, n=6, d=linear.D)["x"]), np.random.default_rng(3)
     theta = rng.normal(size=(2, engine.dim))
+    means = Outcomes(model).mean_reward(engine.split(theta), x)
     if declare is linear.logarithms:
         assert not engine.affine
         with pytest.raises(NotThisEngine, match="'mean_reward': non-polynomial function exp"):
             engine.linear_map(x)
-        means = engine.mean_reward(theta, x)
         assert np.allclose(means, np.exp(theta @ np.log(x).T + linear.SIGMA**2 / 2))
         return
     A, b = engine.linear_map(x)
-    assert np.allclose(engine.mean_reward(theta, x), np.einsum("n...d,sd->sn...", A, theta) + b)
+    assert np.allclose(means, np.einsum("n...d,sd->sn...", A, theta) + b)
     if engine.n_arms:
         assert A.shape == (6, linear.K, engine.dim)
         arm = np.array([0, 3, 2, 1, 0, 0])
