@@ -2,8 +2,9 @@
 
 Probit regressions foretell of each reward whether it is the usual one, as 0 is, and if not, whether
 it is above a level; so they do if rewards are linear with normal errors. Rewards may be 0 or 1, and
-ones may be rare, or amounts that are mostly 0. Regressions that forget bet against one that does
-not, and their wealth is an e-process: by what is usual, times the mean over several levels.
+ones may be rare, or amounts that are mostly 0. Regressions of changes, which forget, bet against
+those that do not, and their wealth is an e-process: by what is usual, times the mean over several
+levels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri_exp
 
 from bayesbandit import checks
 from bayesbandit.beliefs.half_lives import prior
@@ -23,11 +24,14 @@ from bayesbandit.checks import Array
 from bayesbandit.kernels import scoring
 
 PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
-COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
-CONSTANT_SD = 1.0
-ROUNDS_AT_ONCE = 10_000
+# of coefficients of features of sd 1: under a prior too narrow the first regressions would learn
+# slowly, and changes beside them win though nothing changes
+COEFFICIENT_SDS = (10.0, 3.0, 1.0, 0.3)
+CONSTANT_SD = 2.0
+CHANGE_SDS = (1.0, 0.3, 0.1)  # of changes, the constant's too
 LEVEL_QUANTILES = (0.1, 0.5, 0.9)  # quantiles of the unusual rewards
 ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the usual reward, and are no evidence
+ROUNDS_OF_ARM = 50  # the first ones of an arm tell its coefficients, and are no evidence
 
 
 @dataclass(frozen=True)
@@ -101,46 +105,71 @@ def e_process(x: Array, arm: Array, reward: Array, level: float) -> DriftTest:
 def wealth(x: Array, arm: Array, happened: Array) -> tuple[Array, float | None]:
     """Return the logarithm of the wealth (n,) of half-lives that bet against the first one on what
     happened, and the most probable half-life. Arguments are as of `scores`.
+
+    The bets begin once it has happened and not happened: before that no coefficients fit best.
     """
     log_weight = np.log(prior(len(HALF_LIVES), 1.0 - PRIOR_OF_CHANGE))
     log = np.zeros(len(x))
-    m = ROUNDS_OF_SCALES
-    scoring.evidence(scores(x, arm, happened, HALF_LIVES)[m:], log_weight, log[m:])
+    told = scores(x, arm, happened, HALF_LIVES)
+    firsts = [np.flatnonzero(happened == value)[:1] for value in (0.0, 1.0)]
+    m = max(ROUNDS_OF_SCALES, *(int(first[0]) + 1 if len(first) else len(x) for first in firsts))
+    scoring.evidence(told[m:], log_weight, log[m:])
     return log, HALF_LIVES[log_weight.argmax()]
 
 
 def scores(x: Array, arm: Array, happened: Array, half_lives: Sequence[float | None]) -> Array:
     """Return the log probability (n, M) of what happened in each round by each half-life, before it
-    was learned, by probit regressions of each arm: Φ(θ₀ + x'θ).
+    was learned, by probit regressions of each arm; NaN in the first rounds of an arm.
 
-    x (n, d), arm (n,): any names. happened (n,): 1 or 0; NaN where there is no bet.
-
-    Each half-life has several priors: the constant is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I). s
-    is one of `COEFFICIENT_SDS`, each as probable as the others at first: a prior too wide would let
-    what forgets, and so returns to 0, win where θ is about 0.
+    x (n, d), arm (n,): any names. happened (n,): 1 or 0; NaN where there is no bet. The first
+    half-life has Φ(θ₀ + x'θ). Each other one has Φ(o + δ₀ + x'δ), where Φ(o) is the probability by
+    the first. So what forgets returns to what the first one says, and wins by what has changed. If
+    it returned to a prior, it would win where arms are many and the prior is near the truth.
     """
     number: dict[object, int] = {}
-    played = np.array([number.setdefault(k, len(number)) for k in arm.tolist()], np.int64)
-    model = Ridge(1.0, variance=1.0, intercept=False)
-    sds = COEFFICIENT_SDS * len(half_lives)
-    rules = [
-        replace(model, half_life=half_life).settings(x.shape[1] + 1, normalize=False)
-        for half_life in half_lives
-        for _ in COEFFICIENT_SDS
-    ]
-    regressions = [new_arms(len(number), rule) for rule in rules]
-    log_s = np.full((len(half_lives), len(COEFFICIENT_SDS)), -np.log(len(COEFFICIENT_SDS)))
-    out = np.full((len(x), len(half_lives)), np.nan)
     asked = np.flatnonzero(~np.isnan(happened))
-    for rows in np.split(asked, range(ROUNDS_AT_ONCE, len(asked), ROUNDS_AT_ONCE)):
-        learned = np.empty((len(rules), len(rows)))
-        for arms, rule, s, told in zip(regressions, rules, sds, learned, strict=True):
-            z = np.column_stack([s * x[rows], np.full(len(rows), CONSTANT_SD)])
-            scoring.learn_chances(arms, rule, 1.0 + rows, z, played[rows], happened[rows], told)
-        # log P(s) and log P(what happened so far | s): sums over the rounds before each, and the
-        # last; by all s together, less what they were before the round, is its log probability
-        sums = np.cumsum([log_s, *learned.T.reshape(-1, *log_s.shape)], axis=0)
-        total = logsumexp(sums, axis=2)
-        log_s = sums[-1] - total[-1][:, None]
-        out[rows] = np.diff(total, axis=0)
+    played = np.array([number.setdefault(k, len(number)) for k in arm[asked].tolist()], np.int64)
+    rows = np.column_stack([x, np.ones(len(x))])[asked], 1.0 + asked, played, happened[asked]
+    first = half_lives[0]
+    known = mixed(*rows, np.zeros(len(asked)), first, COEFFICIENT_SDS, CONSTANT_SD)
+    # the probability of what happened is Φ(o), or 1 − Φ(o) = Φ(−o)
+    offset = (2.0 * happened[asked] - 1.0) * ndtri_exp(known)
+    changed = [mixed(*rows, offset, half_life, CHANGE_SDS) for half_life in half_lives[1:]]
+    told = np.stack([known, *changed], axis=1)
+    order = np.argsort(played, kind="stable")
+    earlier = np.arange(len(order)) - np.searchsorted(played[order], played[order])  # of the arm
+    told[order[earlier < ROUNDS_OF_ARM]] = np.nan
+    out = np.full((len(x), len(half_lives)), np.nan)
+    out[asked] = told
     return out
+
+
+def mixed(
+    z: Array,
+    tick: Array,
+    arm: Array,
+    happened: Array,
+    offset: Array,
+    half_life: float | None,
+    sds: Sequence[float],
+    constant_sd: float | None = None,
+) -> Array:
+    """Return the log probability (n,) of what happened in each round, before it was learned, by
+    probit regressions of each arm: Φ(offset + z'θ), θ ~ N(0, s²I).
+
+    s is one of `sds`, each as probable as the others at first. constant_sd: that of the last
+    coefficient, if it is another.
+    """
+    rule = replace(Ridge(1.0, variance=1.0, intercept=False), half_life=half_life)
+    settings = rule.settings(z.shape[1], normalize=False)
+    K = int(arm.max(initial=-1)) + 1
+    learned = np.empty((len(sds), len(z)))
+    for s, told in zip(sds, learned, strict=True):
+        scaled = s * z
+        if constant_sd is not None:
+            scaled[:, -1] = constant_sd
+        arms = new_arms(K, settings)
+        scoring.learn_chances(arms, settings, tick, scaled, arm, offset, happened, told)
+    # log Σ P(what happened so far | s) / S after each round, less what it was before
+    total = logsumexp(np.cumsum(learned, axis=1), axis=0) - np.log(len(sds))
+    return np.diff(total, prepend=0.0)

@@ -6,13 +6,13 @@ from scipy import stats
 from scipy.special import log_ndtr, logsumexp
 
 import bayesbandit as bb
-from bayesbandit.beliefs import drift_test
 from bayesbandit.beliefs.drift_test import (
-    CONSTANT_SD,
+    CHANGE_SDS,
     LEVEL_QUANTILES,
     PRIOR_OF_CHANGE,
     ROUNDS_OF_SCALES,
     e_process,
+    mixed,
     scores,
 )
 from bayesbandit.beliefs.half_lives import prior
@@ -52,7 +52,8 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
     for total, happened in zip(logs, (1.0 * there, *above), strict=True):
         weight, log = np.array([1 - PRIOR_OF_CHANGE, *[PRIOR_OF_CHANGE / 3] * 3]), 0.0
         for t, p in enumerate(np.exp(scores(z, history.arm, happened, HALF_LIVES))):
-            if t >= ROUNDS_OF_SCALES and not np.isnan(p).any():
+            seen = happened[:t][~np.isnan(happened[:t])]
+            if t >= ROUNDS_OF_SCALES and np.ptp(seen) == 1.0 and not np.isnan(p).any():
                 log += np.log(weight @ p / p[0])
                 weight = (1 - P_SWITCH) * weight * p / (weight @ p) + P_SWITCH * prior(len(p))
             total[t] = log
@@ -63,24 +64,31 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
     np.testing.assert_allclose(bandit.drift_test().log_e, log_e, atol=1e-9)
 
 
-def test_parts_of_a_long_log_are_the_whole(monkeypatch):
-    rng = np.random.default_rng(3)
-    log = unchanging(rng, 400, "revenue")
-    whole = e_process(*log, 0.01).log_e
-    monkeypatch.setattr(drift_test, "ROUNDS_AT_ONCE", 7)
-    np.testing.assert_allclose(e_process(*log, 0.01).log_e, whole, atol=1e-9)
-
-
 def test_chances_are_those_of_a_probit_regression():
     """Of which an arm without contexts has an integral over its constant alone."""
     rng, theta = np.random.default_rng(7), np.linspace(-15.0, 15.0, 20_001)
-    prior = stats.norm.logpdf(theta, 0.0, CONSTANT_SD) + np.log(theta[1] - theta[0])
+    prior = stats.norm.logpdf(theta) + np.log(theta[1] - theta[0])
+    n = 300
     for share in (0.03, 0.4):
-        happened = rng.random(300) < share
+        happened = rng.random(n) < share
         k = happened.sum()
-        exact = logsumexp(prior + k * log_ndtr(theta) + (300 - k) * log_ndtr(-theta))
-        found = scores(np.empty((300, 0)), np.zeros(300), 1.0 * happened, (None,))
+        exact = logsumexp(prior + k * log_ndtr(theta) + (n - k) * log_ndtr(-theta))
+        rows = np.ones((n, 1)), 1.0 + np.arange(n), np.zeros(n, int), 1.0 * happened
+        found = mixed(*rows, np.zeros(n), None, (1.0,))
         assert found.sum() == pytest.approx(exact, abs=0.5)
+
+
+def test_what_forgets_returns_to_what_does_not():
+    """A round whose feature is 0 in all rounds before it is foretold as if nothing had changed."""
+    rng = np.random.default_rng(5)
+    x = np.zeros((80, 1))
+    happened = 1.0 * (rng.random(80) < 0.3)
+    late = np.r_[np.arange(79), 1e9]  # a tick when all is forgotten
+    rows = np.column_stack([x, np.ones(80)]), late, np.zeros(80, int), happened
+    offset = rng.normal(size=80)
+    found = mixed(*rows, offset, 125.0, CHANGE_SDS)
+    assert found[-1] == pytest.approx(log_ndtr((2.0 * happened[-1] - 1.0) * offset[-1]))
+    assert abs(found[-2] - log_ndtr((2.0 * happened[-2] - 1.0) * offset[-2])) > 1e-3
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -134,6 +142,25 @@ def test_what_stands_still_does_not_alarm(kind):
     for _ in range(100):
         alarms += e_process(*unchanging(rng, 400, kind), 0.05).alarm
     assert alarms <= 0.02 * 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "share"), [(0, 0.5), (0, 0.01), (0, None), (20, None)])
+def test_many_arms_that_stand_still_do_not_alarm(d, share):
+    """Which are alike, so that a prior knows them better than their first rounds do."""
+    rng, alarms = np.random.default_rng(1), 0
+    for _ in range(6):
+        x, arm = rng.normal(size=(10_000, d)), rng.integers(0, 100, 10_000)
+        noise = rng.normal(size=10_000)
+        reward = (
+            x[:, :1].sum(axis=1) + noise if share is None else 1.0 * (noise < stats.norm.ppf(share))
+        )
+        alarms += e_process(x, arm, reward, 0.05).alarm
+    assert alarms == 0
+    # the last test of its kind must be able to find a change
+    later = np.arange(10_000) > 5000
+    moved = reward + 2.0 * later * (arm % 2)
+    assert share is not None or e_process(x, arm, moved, 0.05).at > 5000
 
 
 def test_bad_levels_and_bandits_without_rounds():
