@@ -353,8 +353,8 @@ def number(
 def probabilities(values: object) -> Array:
     """Return probabilities (m,) strictly between 0 and 1."""
     p = floats(values, "probabilities")
-    if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
-        raise ValueError(f"probabilities must be (m,), each between 0 and 1; got {p!r}")
+    if p.ndim != 1 or not p.size or not ((p > 0.0) & (p < 1.0)).all():
+        raise ValueError(f"probabilities must be (m,), each above 0 and below 1; got {p!r}")
     return p
 
 

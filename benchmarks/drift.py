@@ -16,8 +16,9 @@ take a step of variance q in each coordinate a round. The table has the regret o
 how it differs from that of never forgetting in the same worlds, with standard errors.
 
 With --alarm arms are played by chance, and the tests of `bandit.drift_test` are counted that ever
-alarm at level .05: in worlds that stand still, with 3, 10 and 20 features, of 1,000 and of 10,000
-rounds; and in those with 3 features where from the middle on each arm has what the next one had.
+alarm at level .05: in worlds that stand still, with 3 and with 20 features, with contexts that have
+a trend, and with 100 arms that are alike but for a half; and in those with 3 features where from
+the middle on each arm has what the next one had.
 """
 
 import argparse
@@ -135,29 +136,42 @@ KINDS = (
     "normal", "Student's t, 5", "exponential noise", "clipped at 0 and 1", "counts",
     "50 % ones", "10 % ones", "1 % ones", "3 % amounts",
 )  # fmt: skip
-WORLDS = ((1_000, 3), (1_000, 10), (1_000, 20), (10_000, 3), (10_000, 10))
+WORLDS: dict[str, dict[str, Any]] = {
+    "1,000 × 3": {},
+    "1,000 × 20": {"d": 20},
+    "1,000 × 3, a trend": {"trend": True},
+    "10,000 × 0, 100 arms": {"rounds": 10_000, "d": 0, "arms": 100},
+    "10,000 × 3, 100 arms": {"rounds": 10_000, "arms": 100},
+    "1,000 × 3 changes": {"changes": True},
+    "10,000 × 3 changes": {"rounds": 10_000, "changes": True},
+}
 
 
-def alarms(kind: str, rounds: int, d: int, changes: bool, seed: int) -> bool:
+def alarms(
+    kind: str, seed: int, rounds: int = 1_000, d: int = 3, arms: int = 3,
+    trend: bool = False, changes: bool = False,
+) -> bool:  # fmt: skip
     """Return whether rewards of a kind ever alarm."""
-    rng = np.random.default_rng([KINDS.index(kind), rounds, d, changes, seed])
-    x, arm = rng.normal(size=(rounds, d)), rng.integers(0, 3, rounds)
-    theta, level = rng.normal(size=(3, d)) / d**0.5, rng.normal(size=3)
-    law = (arm + (np.arange(rounds) >= rounds // 2) * changes) % 3
+    rng = np.random.default_rng([KINDS.index(kind), rounds, d, arms, trend, changes, seed])
+    x = rng.normal(size=(rounds, d))
+    if trend:
+        x = 0.5 * x + 1.5 * np.linspace(-1.0, 1.0, rounds)[:, None]
+    arm = rng.integers(0, arms, rounds)
+    theta = rng.normal(size=(arms, d)) / max(d, 1) ** 0.5
+    level = rng.normal(size=arms) * (1.0 if arms == 3 else 0.5)
+    law = (arm + (np.arange(rounds) >= rounds // 2) * changes) % arms
     reward = rewards_of(kind, (x * theta[law]).sum(axis=1) + level[law], rng)
-    bandit = bb.LinTS(3, d, history=None)
+    bandit = bb.LinTS(arms, d, history=None)
     bandit.update(x, arm, reward)
     return bandit.drift_test(0.05).alarm
 
 
 def alarm(runs: int) -> None:
     """Print the table of alarms."""
-    names = [f"{rounds:,} × {d}" for rounds, d in WORLDS]
-    print("|", " | ".join(["rewards", *names, "1,000 × 3 changes", "4,000 × 3 changes"]), "|")
-    print("| :-- |" + " --: |" * (len(WORLDS) + 2))
-    worlds = [(*world, False) for world in WORLDS] + [(1_000, 3, True), (4_000, 3, True)]
+    print("|", " | ".join(["rewards", *WORLDS]), "|")
+    print("| :-- |" + " --: |" * len(WORLDS))
     for kind in KINDS:
-        counts = [sum(alarms(kind, *world, seed) for seed in range(runs)) for world in worlds]
+        counts = [sum(alarms(kind, s, **world) for s in range(runs)) for world in WORLDS.values()]
         print("|", " | ".join([kind, *map(str, counts)]), "|", flush=True)
 
 

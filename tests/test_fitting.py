@@ -220,7 +220,7 @@ def test_of_draws_there_are_quantiles_of_all_and_no_marginals():
     np.testing.assert_array_equal(found, np.quantile(fit.draws["theta"], [0.25, 0.75], axis=0))
     with pytest.raises(ValueError, match=r"no variable 'beta'; there are .*theta"):
         fit.quantiles("beta", [0.5])
-    for p in ([0.0], [1.0], [np.nan], [[0.5]]):
+    for p in ([0.0], [1.0], [np.nan], [[0.5]], []):
         with pytest.raises(ValueError, match="probabilities"):
             fit.quantiles("theta", p)
 

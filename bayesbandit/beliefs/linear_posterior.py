@@ -102,8 +102,8 @@ class LinearPosterior:
         rows = self.weighted
         if rows is None or not rows.seen:
             raise ValueError(
-                "robust() needs the rounds of one arm, with weights that do not fade, and there "
-                "are none here"
+                "robust() needs the rounds of one arm, with weights that do not fade, as they do "
+                "by half_life, drift and forget; there are none here"
             )
         if len(rows.z) < rows.seen:
             raise ValueError(
@@ -180,6 +180,8 @@ class LinearPosterior:
         """
         import arviz as az
 
+        integer(chains, "chains", 1)
+        integer(draws, "draws", 1)
         d = self.n_features
         theta = self._near(chains * draws, np.random.default_rng(seed)) @ self._to_zero.T
         theta = theta.reshape(chains, draws, -1)

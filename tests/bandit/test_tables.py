@@ -117,6 +117,9 @@ def test_features_have_names_in_what_is_told():
     assert columns == [*ENCODER.features, "arm", "reward", "propensity", "weight"]
     tree = bandit.posterior("a").to_datatree(chains=1, draws=5)
     assert list(tree["posterior"].coords["feature"].values) == list(ENCODER.features)
+    for name in ("chains", "draws"):
+        with pytest.raises(ValueError, match=f"{name} must be an integer ≥ 1; got 0"):
+            bandit.posterior("a").to_datatree(**{name: 0})
     bandit.add_arm("d")
     assert list(bandit.history.to_frame().columns) == columns
 
