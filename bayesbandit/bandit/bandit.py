@@ -356,12 +356,13 @@ class Bandit:
     def drift_test(self, level: float = 0.01) -> DriftTest:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
-        Regressions that forget bet against one that does not: on whether a reward is the usual one,
-        as 0 is, and if not, whether it is above some level. If nothing changes and these
-        regressions are right, what they win ever reaches 1/level with probability `level` at most,
-        however often you look. Mean rewards that are far from linear in the contexts may alarm,
-        too: what a bandit learns changes the contexts of its arms. Arms with features have one
-        regression together. Rounds come in the order of `history`.
+        Regressions of what has changed, which forget, bet against those without changes: on whether
+        a reward is the usual one, as 0 is, and if not, whether it is above some level. If nothing
+        changes and the regressions are right, what they win ever reaches 1/level with probability
+        `level` at most, however often you look. The first 50 rounds of each arm are no evidence.
+        Mean rewards that are far from linear in the contexts may alarm, too: what a bandit learns
+        changes the contexts of its arms. Arms with features have one regression together. Rounds
+        come in the order of `history`.
         """
         history = self.history.fork()
         arm = np.zeros(len(history)) if self.of_arms else history.arm
