@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 NORMALS_PER_BLOCK = 4096  # normals drawn at a time
 DECISION_STREAM = 0  # key of the random stream of decisions
 CONTIGUOUS_STRIDES = (8,)  # strides that need no conversion
-INTERNAL = {  # public names that this package alone reads, which completion leaves out
+INTERNAL_NAMES = {  # public names that this package alone reads, which completion leaves out
     *("ahead", "all_arms", "among", "clip", "deciding", "encoded", "has_kernel", "kernel"),
     *("layout", "learning", "listed", "lock", "looked", "now", "number", "observed", "of_arms"),
     *("param", "reweighting", "rng", "rule", "rule_parameters", "source", "stream", "surprise"),
@@ -189,7 +189,7 @@ class Bandit:
         return f"Bandit({len(self.arms)} arms, {listed}, n_features={self.n_features}{by})"
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - INTERNAL)
+        return sorted(set(super().__dir__()) - INTERNAL_NAMES)
 
     def _repr_html_(self) -> str:
         names = ", ".join(map(str, self.arms[:MAX_ROWS]))

@@ -106,7 +106,8 @@ def wealth(x: Array, arm: Array, happened: Array) -> tuple[Array, float | None]:
     """Return the logarithm of the wealth (n,) of half-lives that bet against the first one on what
     happened, and the most probable half-life. Arguments are as of `scores`.
 
-    The bets begin once it has happened and not happened: before that no coefficients fit best.
+    The bets begin once it has happened and not happened: before that no finite coefficients fit
+    best.
     """
     log_weight = np.log(prior(len(HALF_LIVES), 1.0 - PRIOR_OF_CHANGE))
     log = np.zeros(len(x))
@@ -119,7 +120,7 @@ def wealth(x: Array, arm: Array, happened: Array) -> tuple[Array, float | None]:
 
 def scores(x: Array, arm: Array, happened: Array, half_lives: Sequence[float | None]) -> Array:
     """Return the log probability (n, M) of what happened in each round by each half-life, before it
-    was learned, by probit regressions of each arm; NaN in the first rounds of an arm.
+    was learned, by probit regressions of each arm; NaN in its first rounds.
 
     x (n, d), arm (n,): any names. happened (n,): 1 or 0; NaN where there is no bet. The first
     half-life has Φ(θ₀ + x'θ). Each other one has Φ(o + δ₀ + x'δ), where Φ(o) is the probability by
@@ -155,7 +156,7 @@ def mixed(
     constant_sd: float | None = None,
 ) -> Array:
     """Return the log probability (n,) of what happened in each round, before it was learned, by
-    probit regressions of each arm: Φ(offset + z'θ), θ ~ N(0, s²I).
+    probit regressions of each arm beside an offset, as of `scoring.learn_chances`: θ ~ N(0, s²I).
 
     s is one of `sds`, each as probable as the others at first. constant_sd: that of the last
     coefficient, if it is another.

@@ -34,6 +34,10 @@ class Rebuildable(Protocol):
     def rv_op(self, *parameters: Any) -> Any: ...
 
 
+class UnknownMean(Exception):
+    """The error of a distribution whose mean is not known here; the message says why."""
+
+
 def mean_of(rv: Any) -> Any:
     """Return the mean of the distribution of rv, by PyMC's formulas.
 
@@ -42,8 +46,8 @@ def mean_of(rv: Any) -> Any:
     """
     try:
         return pt.cast(_mean(rv), "float64")
-    # PyMC raises these where it has no formula, and where there is no mean.
-    except (NotImplementedError, UndefinedMomentException) as error:
+    # PyMC raises the first two where it has no formula, and where there is no mean.
+    except (NotImplementedError, UndefinedMomentException, UnknownMean) as error:
         raise ValueError(
             f"the mean of {rv.name!r} is not known ({error}): add the mean reward to the model, as "
             'pm.Deterministic("mean", …), and name it by mean='
@@ -55,19 +59,19 @@ def _mean(rv: Any) -> Any:
     if type(op).__name__ in MIXTURE_OPS:
         return _mean_of_mixture(*rv.owner.inputs[1:])
     if isinstance(op, TruncatedRV):
-        raise NotImplementedError("it is truncated, as the counts of a hurdle are")
+        raise UnknownMean("it is truncated, as the counts of a hurdle are")
     if type(op).__name__ in OPS_WITH_OTHER_MEANS:
-        raise NotImplementedError("PyMC's formula is not the mean")
+        raise UnknownMean("PyMC's formula is not the mean")
     # PyMC fills the size of the variable, which is that of the data, with the mean
     if isinstance(op, SymbolicRandomVariable):
         if not isinstance(op, Rebuildable):
-            raise NotImplementedError(f"PyMC has no formula for {type(op).__name__}")
+            raise UnknownMean(f"PyMC has no formula for {type(op).__name__}")
         return moments.mean(op.rv_op(*op.dist_params(rv.owner)))
     if not isinstance(op, RandomVariable):
         return moments.mean(rv)
     rng, _, *parameters = rv.owner.inputs
     if type(op).__name__ in HEAVY_OPS and _is_at_most_one(parameters[0]):
-        raise NotImplementedError("it does not exist: ν or α must be above 1")
+        raise UnknownMean("it does not exist: ν or α must be above 1")
     if isinstance(op, CategoricalRV):
         [p] = parameters
         return (p * pt.arange(p.shape[-1])).sum(axis=-1)

@@ -161,6 +161,12 @@ def improper(engine: str, reason: str) -> Improper:
     return Improper(Refusal(engine, reason, of_rows=True))
 
 
+class Own(threading.local):
+    """The compiled function of one thread; None until the thread needs it."""
+
+    function: Callable[..., list[np.ndarray]] | None = None
+
+
 class Compiled:
     """A compiled graph of explicit inputs, without shared state.
 
@@ -192,11 +198,11 @@ class Compiled:
                 trust_input=trusted,
             )
         self._steps = steps(self._function.maker.fgraph) if trusted else None
-        self._own = threading.local()
+        self._own = Own()
         self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        function = self._steps or getattr(self._own, "function", None)
+        function = self._steps or self._own.function
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)

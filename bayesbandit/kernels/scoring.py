@@ -51,9 +51,10 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 @njit(cache=True)
 def learn_chances(arms, settings, tick, z, arm, offset, happened, out):
-    """Learn rows of a probit regression, Φ(offset + z'θ), one after the other: z (n, D), arm
-    numbers, offsets, and 1 or 0 (n,), whether it happened; fill out (n,) with the log probability
-    of each before. σ² is 1.
+    """Learn rows of a probit regression beside an offset, one after the other: z (n, D), arm
+    numbers, offsets o, and 1 or 0 (n,), whether it happened; fill out (n,) with the log probability
+    of each before. σ² is 1. With z'θ ~ N(m, s²) it happens with probability Φ(o + m/√(1 + s²)):
+    that is Φ(o) where m is 0, however little is known of θ.
 
     After each row θ is normal with the mean and the covariance that it has then (assumed density
     filtering: Graepel et al. 2010, Web-scale Bayesian click-through rate prediction, ICML). This is
@@ -73,7 +74,7 @@ def learn_chances(arms, settings, tick, z, arm, offset, happened, out):
         out[i] = log_normal_cdf(t)
         more = beyond(-t)  # φ(t)/Φ(t) + t
         slope = more - t  # φ(t)/Φ(t)
-        # With η ~ N(m, s²) and P(1) = Φ(t), t = ±(o + m)/√(1 + s²), log Φ(t) has in m the gradient
+        # With η ~ N(m, s²) and P(1) = Φ(t), t = ±(o + m/√(1 + s²)), log Φ(t) has in m the gradient
         # g = ±slope/sd and the curvature −c, c = slope (slope + t)/sd². So the moments of η become
         # m + s²g and s² − s⁴c. A row (y, w) makes them m + s²w (y − m)/(1 + ws²) and s²/(1 + ws²):
         # w = c/(1 − s²c), and y = m + g (1/w + s²)

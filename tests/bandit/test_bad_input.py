@@ -29,7 +29,7 @@ CONTEXTS = {
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 ONES, NAMES = np.ones(3), ["a", "b", "c"]
 OTHER, STRANGER = bb.LinTS(NAMES, 5).choose(np.zeros(5)), bb.LinTS(["z"], 2).choose(X)
-CALLS = [  # a method, what it is given, and what is said
+REFUSED_CALLS = [  # a method, what it is given, and what is said
     ("update", (X[0], "a", -1e60), r"at most 1e\+50 in size; found -1e\+60"),
     ("update", (X[0], "a", "1.0"), "reward.* must be numbers"),
     ("update", (X, NAMES, ONES[:2]), r"one value for each of 3 rows; got \(2,\)"),
@@ -75,7 +75,7 @@ def test_contexts(case, bandit):
 
 
 @all_quick()
-@pytest.mark.parametrize(("method", "given", "message"), CALLS)
+@pytest.mark.parametrize(("method", "given", "message"), REFUSED_CALLS)
 def test_what_is_wrong_is_said(method, given, message, bandit):
     refused(bandit, lambda b: getattr(b, method)(*given), message)
 
@@ -115,12 +115,12 @@ def test_names_are_what_they_hold():
     assert set(bandit.choose(np.zeros((99, 1))).arm.tolist()) == {"a", "a\0"}
 
 
-COSTS = np.array([5.0, 0.0, 4.0])
+COSTS_OF_ARMS = np.array([5.0, 0.0, 4.0])
 
 
 @bb.reward_model(v=bb.Prior("Normal", mu=0, sigma=10))
 def costs_by_place(x, reward, arm, v):
-    mu = v - pm.math.constant(COSTS)[arm] + 0 * x[:, 0]
+    mu = v - pm.math.constant(COSTS_OF_ARMS)[arm] + 0 * x[:, 0]
     pm.Normal("r", mu, 0.3, observed=reward)
     return mu
 

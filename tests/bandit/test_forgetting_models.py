@@ -207,7 +207,8 @@ class Filter:
 
     def learn(self, a, y, noise):
         v = self.S @ a
-        s, error = noise + a @ v, y - a @ self.m
+        s = noise + a @ v
+        error = y - a @ self.m
         self.m, self.S = self.m + v * error / s, self.S - np.outer(v, v) / s
         self.loss += error**2 / s
         self.n += 1

@@ -60,7 +60,7 @@ def test_data_that_cannot_be_played(x, y, message):
 
 
 def test_a_number_as_the_target_is_told():
-    """A price has as many classes as values, of which each would be an arm."""
+    """A column of prices would have a class, and so an arm, for each of its values."""
     x = np.random.default_rng(0).normal(size=(1_000, 2))
     with pytest.warns(UserWarning, match="toy: there are 201 classes, .* is the target a number"):
         Classification(x, np.arange(1_000) % 201, "toy")

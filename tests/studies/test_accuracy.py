@@ -135,7 +135,7 @@ def test_errors_are_paired(monkeypatch):
 
 @pytest.mark.slow
 def test_estimates_are_of_every_world_and_bandit(monkeypatch):
-    """And are drawn anew alike: of each world as much, and the same each time."""
+    """New draws take the same number from each world, and are the same each time."""
     two = {name: balancing.BALANCES[name] for name in ("none", "decision")}
     monkeypatch.setattr(balancing, "BALANCES", two)
     monkeypatch.setattr(balancing, "WORLDS", balancing.WORLDS[1:3])
