@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,7 @@ def _named(bandit: Bandit, x: object, listed: bool) -> list[int] | None:
     if None in numbers:
         unknown = values[numbers.index(None)]
         raise ValueError(
-            f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r} "
-            "(rows go by position after reset_index(drop=True))"
+            f"unknown arm {unknown!r} in the table's index; the arms are "
+            f"{reprlib.repr(list(bandit.arms))} (rows go by position after reset_index(drop=True))"
         )
     return [k for k in numbers if k is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from copy import deepcopy
 from numbers import Integral
@@ -278,14 +279,14 @@ class Bandit:
         """Return the number of the arm of this name."""
         k = self.layout.number(arm)
         if k is None:
-            raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
+            raise ValueError(f"unknown arm {arm!r}; the arms are {reprlib.repr(list(self.arms))}")
         return k
 
     def listed(self, arms: Iterable[Name]) -> list[int]:
         """Return the numbers of the arms with these names; raise ValueError if there are none."""
         names = [arms] if isinstance(arms, str | Integral) else list(arms)
         if not names:
-            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+            raise ValueError(f"no arm to choose from; the arms are {reprlib.repr(list(self.arms))}")
         return [self.number(arm) for arm in names]
 
     def among(self, arms: Iterable[Name]) -> Array:

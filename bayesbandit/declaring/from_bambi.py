@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import one_of
+from bayesbandit.checks import arm_names, one_of
 from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def levels_of(model: bambi.Model, arm: str, arms: Sequence[Any] | None) -> tuple
         return None
     column = model.data[arm]
     levels = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.unique())
-    names = tuple(levels if arms is None else arms)
+    names = tuple(levels) if arms is None else arm_names(arms)
     if unknown := [one for one in names if one not in set(column)]:
         raise ValueError(f"arms must be values of {arm!r} ({levels}); got {unknown[0]!r}")
     return names

@@ -20,7 +20,10 @@ from bayesbandit.runtime.files import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORDED_LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
+RECORDED_LIBRARIES = (
+    *("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas"),
+    *("pymc", "pytensor", "nutpie"),
+)
 
 
 def key(**settings: object) -> str:

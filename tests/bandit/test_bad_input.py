@@ -51,6 +51,13 @@ REFUSED_CALLS = [  # a method, what it is given, and what is said
 ]
 
 
+def test_of_many_arms_an_error_names_a_few():
+    bandit = bb.LinTS(1500, 2)
+    for arms in ([], ["z"]):
+        with pytest.raises(ValueError, match=r"the arms are \[0, 1, 2, 3, 4, 5, \.\.\.\]"):
+            bandit.choose(X, arms=arms)
+
+
 @pytest.fixture
 def bandit():
     x, reward = world(np.random.default_rng(2018), 30, d=2)

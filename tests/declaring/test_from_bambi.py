@@ -144,6 +144,7 @@ POINT = {"Intercept": 0.3, "arm of the model": np.array([0.5, -0.5]), "sigma": 1
         ("reward ~ age", {"family": "vonmises"}, "family must be one of .*'bernoulli'.*'vonmises'"),
         ("reward ~ age", {"arms": ["mail"]}, "no term names the column 'arm'"),
         ("reward ~ arm", {"arms": ["mail", "letter"]}, "arms must be values of 'arm'.*'letter'"),
+        ("reward ~ arm", {"arms": ["mail", "mail"]}, "different names; got 'mail' more than once"),
         ("reward ~ hsgp(age, m=5, c=1.5)", {}, "a hsgp term is no design of rows"),
         ("truncated(reward, -9, 9) ~ age", {}, "must be a column of the data.*'truncated"),
         (

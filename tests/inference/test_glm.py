@@ -351,6 +351,21 @@ def test_one_coefficient_against_quadrature(name, rng):
     assert near(drawn, *exact)
 
 
+@pytest.mark.parametrize("mean", [pm.math.sigmoid, pm.math.invprobit, pm.math.exp])
+def test_a_predictor_that_is_the_same_for_all_rows_is_left_to_nuts(mean):
+    """Its mean reward has no rows but by the rewards' shape, which no graph of it alone knows."""
+
+    @bb.reward_model(a=bb.Prior("Normal", mu=0, sigma=1.5))
+    def constant(x, reward, a):
+        likelihood = pm.Poisson if mean is pm.math.exp else pm.Bernoulli
+        likelihood("r", mean(a), observed=reward)
+        return mean(a)
+
+    text = constant.explain(1)
+    assert text.startswith("constant: nuts")
+    assert "its linear predictor is not one number a row" in text
+
+
 @pytest.mark.slow
 def test_a_probit_reward_of_part_of_a_weight_is_left_to_nuts(rng):
     x, reward = world(PROBIT, 10, 2, rng)

@@ -245,7 +245,7 @@ def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
     if len(affine) != 1:
         raise refuse(engine, "'mean_reward': no function of one linear predictor")
     [(core, node)] = affine.items()
-    if core.type.ndim != 1 or core in seeds:
+    if core.type.ndim != 1 or core.type.broadcastable[0] or core in seeds:
         raise refuse(engine, "'mean_reward': its linear predictor is not one number a row")
     return node, core
 
