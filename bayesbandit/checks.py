@@ -386,7 +386,7 @@ def arm_name(value: object) -> Name:
     """Return an arm's name: a string or an integer."""
     if isinstance(value, str):
         return str.__str__(value)  # an Enum may print itself in another way
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if isinstance(value, int | Integral) and not isinstance(value, bool):  # int is quick to see
         if abs(int(value)) > LARGEST_INTEGER:
             raise ValueError(f"an arm's name must be within ±2**{LARGEST_INTEGER.bit_length()}")
         return int(value)
