@@ -94,33 +94,23 @@ def paths(G, q, lams, tolerance, out):
 
 
 @compiled
-def moments(Z, r, v, G, q):
-    """Compute weighted second moments of rows Z (n, p), r (n,) about their weighted means.
+def moments(rows, v, second):
+    """Compute weighted second moments of rows (n, m) about their weighted means.
 
-    v (m, n): m sets of weights. Fills G (m, p, p) and q (m, p). Returns the means (m, p + 1), of Z
-    and, last, of r.
+    v (B, n): B sets of weights. Fills second (B, m, m). Returns the means (B, m).
     """
-    m, n = v.shape
-    p = Z.shape[1]
-    centre = np.zeros((m, p + 1))
-    W = np.empty((n, p))
-    root = np.empty(n)
-    for b in range(m):
-        total = 0.0
-        for i in range(n):
-            total += v[b, i]
+    n, m = rows.shape
+    centre = np.zeros((v.shape[0], m))
+    centred = np.empty((n, m))
+    for b in range(v.shape[0]):
+        share = v[b] / v[b].sum()
         mean = centre[b]
         for i in range(n):
-            share = v[b, i] / total
-            root[i] = np.sqrt(share)
-            for j in range(p):
-                mean[j] += share * Z[i, j]
-            mean[p] += share * r[i]
+            for j in range(m):
+                mean[j] += share[i] * rows[i, j]
         for i in range(n):
-            for j in range(p):
-                W[i, j] = root[i] * (Z[i, j] - mean[j])
-        G[b] = W.T @ W
-        for i in range(n):
-            root[i] *= r[i] - mean[p]
-        q[b] = W.T @ root
+            root = np.sqrt(share[i])
+            for j in range(m):
+                centred[i, j] = root * (rows[i, j] - mean[j])
+        second[b] = centred.T @ centred
     return centre

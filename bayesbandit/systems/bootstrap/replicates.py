@@ -80,12 +80,10 @@ def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
 
 def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
     """Return G (m, p, p), q (m, p) and means (m, p + 1) under weights v (m, n)."""
-    m = len(v)
-    p = rows.Z.shape[1]
-    G = np.empty((m, p, p))
-    q = np.empty((m, p))
-    centre = lasso.moments(np.ascontiguousarray(rows.Z), rows.r, np.ascontiguousarray(v), G, q)
-    return G, q, centre
+    columns = np.column_stack([rows.Z, rows.r])
+    second = np.empty((len(v), columns.shape[1], columns.shape[1]))
+    centre = lasso.moments(columns, np.ascontiguousarray(v), second)
+    return np.ascontiguousarray(second[:, :-1, :-1]), second[:, :-1, -1].copy(), centre
 
 
 def along(G: Array, q: Array, lams: Array, penalty: Penalty) -> Array:
