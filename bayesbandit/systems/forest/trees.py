@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE
-from bayesbandit.forms import Numbers, Records, State, check, demand
+from bayesbandit.forms import Form, Numbers, State, check, demand
 from bayesbandit.systems.forest import kernels as honest
+from bayesbandit.systems.nodes import nodes_form
 
 Array = np.ndarray
-VALUE = np.dtype([("weight", "f8"), ("reward", "f8")])  # of a node: averages of its rows
 Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 
@@ -44,7 +43,7 @@ class Trees:
         return out
 
 
-def trees_form(state: State, n_trees: int, n_features: int) -> dict[str, object]:
+def trees_form(state: State, n_trees: int, n_features: int) -> Form:
     """Return the form of `Trees` by name: every path ends in a leaf of its tree."""
     N = len(state["feature"])
 
@@ -54,28 +53,11 @@ def trees_form(state: State, n_trees: int, n_features: int) -> dict[str, object]
         one_by_one = begins[0] == 0 and begins[-1] == N and (np.diff(begins) > 0).all()
         demand(one_by_one, f"{where}: trees must begin one after the other")
 
-    def children(value: Any, where: str) -> None:
-        check(value, Numbers((N,), dtype="<i8"), where)
-        is_split = state["feature"] >= 0
-        child = value[is_split]
-        end = np.repeat(state["roots"][1:], np.diff(state["roots"]))[is_split]
-        behind = (child > np.flatnonzero(is_split)) & (child < end)
-        demand(behind.all(), f"{where}: a node must be in its parent's tree, behind it")
+    def ends() -> Array:
+        return np.repeat(state["roots"][1:], np.diff(state["roots"]))
 
-    def thresholds(value: Any, where: str) -> None:
-        check(value, Numbers((N,)), where)
-        check(value[state["feature"] == n_features], Numbers(least=0.0, most=1.0), where)
-
-    weight = Numbers(least=1 / MAX_ABS_VALUE, most=MAX_ABS_VALUE)
-    reward = Numbers(least=-(MAX_ABS_VALUE**2), most=MAX_ABS_VALUE**2)
-    return {
-        "feature": Numbers((N,), -1, n_features, dtype="<i8"),
-        "roots": roots,
-        "threshold": thresholds,
-        "left": children,
-        "right": children,
-        "value": Records(VALUE, N, {"weight": weight, "reward": reward}),
-    }
+    form = {"roots": roots, "value": Numbers((N, 2))}
+    return form | nodes_form(state, n_features, ends)
 
 
 def joined(trees: list[Trees]) -> Trees:

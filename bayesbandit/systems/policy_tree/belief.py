@@ -27,8 +27,9 @@ from bayesbandit.extend import (
     settings_repr,
 )
 from bayesbandit.forms import Form, State, Whole, prefixed, unprefixed
+from bayesbandit.systems.nodes import nodes_form
 from bayesbandit.systems.policy_tree.leaves import Leaves
-from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
+from bayesbandit.systems.policy_tree.tree import Tree, grown
 
 Array = np.ndarray
 TREE_PREFIX, INNER_PREFIX = "tree.", "inner."  # prefixes of array names in a saved state
@@ -282,7 +283,10 @@ class TreeBelief(Belief):
         # Contexts, and the outcome model's means of each arm.
         log = self.log.form(len(self.n), least=-1, nan=True)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
-        form |= prefixed(TREE_PREFIX, tree_form(unprefixed(state, TREE_PREFIX), self.n_features))
+        tree = unprefixed(state, TREE_PREFIX)
+        M = len(tree["feature"])
+        nodes = nodes_form(tree, self.n_features - 1, lambda: np.full(M, M))
+        form |= prefixed(TREE_PREFIX, nodes)
         inner = self.inner.form(unprefixed(state, INNER_PREFIX), total)
         return form | prefixed(INNER_PREFIX, inner)
 

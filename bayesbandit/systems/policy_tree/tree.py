@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.forms import Numbers, State, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
@@ -73,30 +72,6 @@ class Tree:
             return leaves[0]
         below(0, "")
         return "\n".join(lines)
-
-
-def tree_form(state: State, n_features: int) -> dict[str, object]:
-    """Return the form of a `Tree`'s arrays by name. Each node but the first is below one before."""
-    M = len(state["feature"])
-
-    def children(value: object, where: str) -> None:
-        check(value, Numbers((M,), -1, M - 1, whole=True, dtype="<i8"), where)
-        is_split = state["feature"] >= 0
-        both = np.concatenate([state["left"][is_split], state["right"][is_split]])
-        behind = (both > np.tile(np.flatnonzero(is_split), 2)).all()
-        once = sorted(both.tolist()) == list(range(1, M))
-        demand(
-            M > 0 and once and behind,
-            f"{where}: each node but the first must be below one before it",
-        )
-
-    feature = Numbers((M,), -1, n_features - 1, whole=True, dtype="<i8")
-    return {
-        "feature": feature,
-        "threshold": Numbers((M,)),
-        "left": children,
-        "right": children,
-    }
 
 
 def cut_points(values: Array, most: int | None) -> Array:
