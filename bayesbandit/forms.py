@@ -15,7 +15,7 @@ A form is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any
@@ -181,6 +181,28 @@ def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where:
 
 def _place(where: str, key: object) -> str:
     return str(key) if where == "it" else f"{where}[{brief(key)}]"
+
+
+def nodes_form(state: State, most: int, ends: Callable[[], Array]) -> Form:
+    """Return the forms of `feature`, `threshold`, `left` and `right` (N,), by name.
+
+    A leaf has feature −1. most: the largest feature. ends: returns where the tree of each node ends
+    (N,); children are behind their parents, and in the same tree.
+    """
+    N = len(state["feature"])
+
+    def children(value: Any, where: str) -> None:
+        check(value, Numbers((N,), dtype="<i8"), where)
+        [split] = np.nonzero(state["feature"] >= 0)
+        behind = (value[split] > split) & (value[split] < ends()[split])
+        demand(N > 0 and behind.all(), f"{where}: a node must be in its parent's tree, behind it")
+
+    return {
+        "feature": Numbers((N,), -1, most, dtype="<i8"),
+        "threshold": Numbers((N,)),
+        "left": children,
+        "right": children,
+    }
 
 
 def prefixed(prefix: str, form: Mapping[Any, object]) -> Form:

@@ -179,7 +179,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"mean": [[1.0]], "sigma": -0.1}, "sigma"),
     ]),
     "SyntheticExample": (SyntheticExample, [
-        ({"specification": "good"}, "'well' or 'mis'; got 'good'"),
+        ({"specification": "good"}, "'well', 'mis'; got 'good'"),
         ({"horizon": 0}, "horizon must be an integer ≥ 1; got 0"),
         ({"n_test": 0}, "n_test must be an integer ≥ 1; got 0"),
     ]),

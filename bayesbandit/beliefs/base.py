@@ -285,9 +285,6 @@ class Declaring(Protocol):
     @property
     def declared(self) -> RewardModel: ...
 
-    def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """Return a text that tells the declaration from another of the same name."""
-
     def digest(self, n_arms: int, n_features: int) -> str | None:
         """Return a digest of the built model; None if it has none."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from uuid import uuid4
 
 import numpy as np
 
@@ -70,17 +69,8 @@ class Declared:
         """How long a round counts, or how the variables walk."""
         return Memory(self.half_life, self.clock, self.drift)
 
-    def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """Return a text that differs if another declaration has the same name.
-
-        It is a digest of the built model, the same in every process. A model that has no digest
-        (`pymc_model/digest.py`) gets a unique text.
-        """
-        of_model = self.digest(n_arms, n_features)
-        return f"declared as {of_model[:16] if of_model else f'unseen {uuid4()}'}"
-
     def digest(self, n_arms: int, n_features: int) -> str | None:
-        """Return a digest of the built model; None if it has none."""
+        """Return a digest of the built model, the same in every process; None if it has none."""
         K = n_arms if self.declared.takes_arm else None
         return digest(template(self.declared, n_features, K))
 

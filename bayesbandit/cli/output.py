@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayesbandit.runtime.addresses import hidden
+from bayesbandit.runtime.caches import is_writable
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.plugins import Failed
 
@@ -99,12 +99,10 @@ def png(figure: Figure) -> bytes:
 
 def check_folder(folder: Path) -> None:
     """Raise OSError, before any work, if a folder cannot be made, or may not be changed."""
-    absolute = folder.absolute()
-    nearest = next(one for one in (absolute, *absolute.parents) if one.exists())
-    if not nearest.is_dir():
-        raise NotADirectoryError(f"{folder} cannot be written: {nearest} is no folder")
-    if not os.access(nearest, os.W_OK):
-        raise PermissionError(f"{folder} cannot be written: {nearest} may not be changed")
+    if not is_writable(folder.absolute()):
+        raise PermissionError(
+            f"{folder} cannot be written: it is in no folder, or in one that may not be changed"
+        )
 
 
 def check_file(path: Path) -> None:

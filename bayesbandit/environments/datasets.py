@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import PACKAGE_FOLDER, Name, Sparse
+from bayesbandit.checks import PACKAGE_FOLDER, Name, Sparse, one_of
 from bayesbandit.environments.rows import Classification, apart, errors_of
 from bayesbandit.tables.encoder import MAX_FEATURES
 from bayesbandit.tables.files import read, stem_of
@@ -23,8 +23,7 @@ BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 
 def bundled(name: str) -> Classification:
     """Return one of scikit-learn's data sets, with scikit-learn's names for the classes."""
-    if name not in BUNDLED:
-        raise ValueError(f"bundled data sets are {', '.join(BUNDLED)}; got {name!r}")
+    one_of(name, "a bundled data set", BUNDLED)
     from sklearn import datasets
 
     loaded = vars(datasets)[f"load_{name}"](as_frame=True)

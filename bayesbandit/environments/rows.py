@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,18 +22,20 @@ if TYPE_CHECKING:
 MANY_CLASSES = 200  # more classes get a warning
 
 
-class Rows(ABC):
+class Rows:
     """The rows of a table, in which the reward of every arm is certain.
 
-    x: contexts (n, d). paid: what the rewards of a row follow from, (n,) or (n, K).
+    x: contexts (n, d). paid: the arm that pays 1 in a row (n,), or the rewards (n, K).
     """
 
+    arms: tuple[Name, ...]
     x: np.ndarray
     paid: np.ndarray
 
-    @abstractmethod
     def rewards(self, rows: np.ndarray) -> np.ndarray:
         """Return the rewards (T, K) of the arms in these rows (T,)."""
+        paid = self.paid[rows]
+        return paid if paid.ndim == 2 else np.eye(len(self.arms))[paid]
 
     @property
     def fingerprint(self) -> str:
@@ -107,10 +108,6 @@ class Classification(Rows):
         """The class of each row (n,), as an index into arms."""
         return self.paid
 
-    def rewards(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rewards (T, K) of the arms in these rows."""
-        return np.eye(len(self.arms))[self.paid[rows]]
-
 
 class KnownRewards(Rows):
     """The rows of a table in random order, with a column of rewards for each arm.
@@ -145,10 +142,6 @@ class KnownRewards(Rows):
 
     def __repr__(self) -> str:
         return f"KnownRewards({self.name!r}, arms={list(self.arms)!r})"
-
-    def rewards(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rewards (T, K) of the arms in these rows."""
-        return self.paid[rows]
 
 
 @contextmanager

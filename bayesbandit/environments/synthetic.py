@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesbandit.checks import finite, floats, integer, number
+from bayesbandit.checks import finite, floats, integer, number, one_of
 from bayesbandit.environments.base import Sample
 
 Specification = Literal["well", "mis"]
@@ -58,9 +58,7 @@ class SyntheticExample:
     sigma: ClassVar[float] = 0.1
 
     def __post_init__(self) -> None:
-        if self.specification not in get_args(Specification):
-            allowed = " or ".join(map(repr, get_args(Specification)))
-            raise ValueError(f"specification must be {allowed}; got {self.specification!r}")
+        one_of(self.specification, "specification", ("well", "mis"))
         integer(self.horizon, "horizon", least=1)
         integer(self.n_test, "n_test", least=1)
 

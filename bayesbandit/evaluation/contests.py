@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from bayesbandit.checks import number
+from bayesbandit.checks import number, one_of
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
 PAIR_COLUMNS = ["environment", "row", "column"]
@@ -71,22 +71,22 @@ def _gaps(ends: pd.DataFrame) -> pd.DataFrame:
     ends = ends[[*RUN, "value"]]
     both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
-    groups = both.assign(gap=_gap(both["value_row"], both["value_column"])).groupby(
-        PAIR_COLUMNS, sort=False
+    row = both["value_row"]
+    column = both["value_column"]
+    # 0 where they differ by rounding errors only
+    alike = (row - column).abs() <= RELATIVE_ROUNDING * (row.abs() + column.abs())
+    both["gap"] = (row - column).mask(alike, 0.0)
+    return (
+        both.groupby(PAIR_COLUMNS, sort=False)
+        .agg(
+            row_regret=("value_row", "mean"),
+            column_regret=("value_column", "mean"),
+            difference=("gap", "mean"),
+            gap_se=("gap", "sem"),
+            replications=("gap", "count"),
+        )
+        .reset_index()
     )
-    return groups.agg(
-        row_regret=("value_row", "mean"),
-        column_regret=("value_column", "mean"),
-        difference=("gap", "mean"),
-        gap_se=("gap", "sem"),
-        replications=("gap", "count"),
-    ).reset_index()
-
-
-def _gap(row: pd.Series, column: pd.Series) -> pd.Series:
-    """Return row − column; 0 where they differ by rounding errors only."""
-    gap = row - column
-    return gap.mask(gap.abs() <= RELATIVE_ROUNDING * (row.abs() + column.abs()), 0.0)
 
 
 def differences(
@@ -99,8 +99,7 @@ def differences(
     number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
     number of pairs. Raise ValueError unless `column` has numbers.
     """
-    if column not in (columns := [name for name, kind in SCHEMA.items() if kind != "str"]):
-        raise ValueError(f"column must be one of {columns}; got {column!r}")
+    one_of(column, "column", [name for name, kind in SCHEMA.items() if kind != "str"])
     ends = last(check(table))
     met = _gaps(ends.assign(value=ends[column].astype(np.float64)))
     met = met[met["replications"] >= 2]

@@ -15,7 +15,8 @@ from math import nan
 from operator import itemgetter
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,8 @@ from bayesbandit.bandit.player import (
     names_of,
     step,
 )
+from bayesbandit.beliefs.base import Declaring
+from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import Name
 from bayesbandit.environments.base import (
     Environment,
@@ -50,13 +53,6 @@ Run = tuple[str, str, int]  # environment, bandit and replication
 
 # rounds per checkpoint whose propensity is computed if the weights do not need it
 AUDITED_ROUNDS = 16
-
-
-@runtime_checkable
-class Declares(Protocol):
-    """A model with a text that distinguishes it from other models of the same name."""
-
-    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
 
 
 def stream(seed: int, *key: object) -> np.random.SeedSequence:
@@ -226,8 +222,11 @@ class Experiment:
         made_of: list[object] = [factory, type(player)]
         if isinstance(player, Bandit):
             made_of += [player.spec, player.policy, player.balance]
-            if isinstance(player.spec, Declares):
-                texts.append(player.spec.fingerprint(len(first.arms), first.n_features))
+            model = player.spec.model if isinstance(player.spec, Shared) else player.spec
+            if isinstance(model, Declaring):
+                # a model that has no digest gets a unique text
+                digest = model.digest(len(first.arms), first.n_features) or uuid4().hex
+                texts.append(f"declared as {digest[:16]}")
         texts += fingerprints.packages(*made_of)
         if code := fingerprints.fingerprint(*made_of):
             texts.append(f"code {code}")

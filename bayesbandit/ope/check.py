@@ -154,16 +154,14 @@ def e_process(log: Log) -> np.ndarray:
     K = (e > 0).sum(axis=1)
     p = log.propensity
     # q(A)/e(A) = e_A^{β−1}/Σ_k e_k^β; then half e, half uniform; then the tilts
-    ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in CALIBRATION_POWERS]
+    ratios = [
+        np.log(p ** (beta - 1) / np.where(e > 0, e**beta, 0.0).sum(axis=1))
+        for beta in CALIBRATION_POWERS
+    ]
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
     paths += [tilted(e, a, log.x[:, :0]), tilted(e, a, log.x)]
     return np.logaddexp.reduce(paths, axis=0) - np.log(len(paths))
-
-
-def powers(e: np.ndarray, beta: float) -> np.ndarray:
-    """Return Σ_k e_k^β over arms with e > 0, (n,)."""
-    return np.where(e > 0, e**beta, 0.0).sum(axis=1)
 
 
 @njit(cache=True)

@@ -35,10 +35,12 @@ from bayesbandit.ope.targets import Target, Unsupported
 from bayesbandit.ope.weights import (
     DEFAULT_WEIGHTS,
     WEIGHT_BEFORE,
+    WEIGHT_POWERS,
     WEIGHTS,
+    by_batch,
     contextual,
     informed,
-    predictable_weights,
+    phi,
 )
 
 
@@ -196,7 +198,7 @@ def estimate(
     on, left_out = supported_by(data, targets, on, while_available)
     warnings += left_out + [target.forgot for target in targets if target.forgot]
     reward = np.where(observed, data.reward, 0.0)
-    question = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
+    question = Question(data, reward, targets, on)
     weights, more = _settled(question, weights)
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
@@ -205,7 +207,7 @@ def estimate(
     if weights in ("equal", "contextual"):
         h = on.astype(np.float64)
     else:
-        h = predictable_weights(data, question.delta, on, weights)
+        h = by_batch(data, phi(data, question.delta, on) ** WEIGHT_POWERS[weights]) * on
     if needs_m and learns(mean):
         h = h * np.where(informed(data, question.delta, on, learned), 1.0, WEIGHT_BEFORE)
     scores = scored(question, estimator, Tuning(clip, tau, lam), m, h, learned)
@@ -215,8 +217,6 @@ def estimate(
     se = float(last.se)
     raised = float(last.raised)
     if weights == "contextual":
-        if subgroup is not None:
-            raise ValueError("weights='contextual' take no subgroup")
         h, value, variance = contextual(data, question.delta, scores.scores)
         se = float(np.sqrt(variance))
         raised = 1.0
@@ -292,14 +292,14 @@ def _exact(question: Question, m: np.ndarray | None, limits: Bounds, level: floa
     k = 0.0 if log.probabilities is None or m is None else 1.0
     rounds = np.flatnonzero(question.on)
 
-    def phi(target: Target, r: np.ndarray, m: np.ndarray) -> np.ndarray:
+    def bets(target: Target, r: np.ndarray, m: np.ndarray) -> np.ndarray:
         if target.pi is None:
             return r
         e = log.probabilities
         return sequences.bet_scores(target.pi, e, log.propensity, log.played, r, m, k)
 
-    above = [phi(target, r, m01) for target in question.targets]
-    below = [phi(target, 1 - r, 1 - m01) for target in question.targets]
+    above = [bets(target, r, m01) for target in question.targets]
+    below = [bets(target, 1 - r, 1 - m01) for target in question.targets]
     if len(question.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
         above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
     low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)

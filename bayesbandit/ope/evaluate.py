@@ -69,7 +69,7 @@ class Evaluation:
         Columns: estimate, se, low, high, ess, expected_ess, largest_weight, n, and refused: why
         there is no interval, or "".
         """
-        return _table(self.estimates, self.unsupported)
+        return _table(self.estimates, self.unsupported).rename_axis("policy")
 
     @property
     def warnings(self) -> dict[Name, tuple[str, ...]]:
@@ -297,10 +297,4 @@ def _table(
         else (e.value, e.se, e.low, e.high, e.ess, e.expected_ess, e.largest_weight, e.n, e.refused)
         for name, e in estimates.items()
     ]
-    keys = list(estimates)
-    index: pd.Index = (
-        pd.MultiIndex.from_tuples(keys)
-        if isinstance(keys[0], tuple)
-        else pd.Index(keys, name="policy")
-    )
-    return pd.DataFrame(rows, columns=[*columns, "refused"], index=index)
+    return pd.DataFrame(rows, columns=[*columns, "refused"], index=pd.Index(list(estimates)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import finite, floats, shown
+from bayesbandit.checks import finite, floats, one_of, shown
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.weights import by_batch
 from bayesbandit.runtime.one_thread import one_thread
@@ -142,20 +142,19 @@ def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> n
     OUTCOME_MODELS, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
     "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
-    if isinstance(mean, str) and mean not in OUTCOME_MODELS:
-        raise ValueError(f"mean must be one of {OUTCOME_MODELS}, or (n, K); got {mean!r}")
     shape = len(log), len(log.arms)
-    if isinstance(mean, str) and mean == "logged":
-        if log.mean is None:
-            raise ValueError("mean='logged' needs a log with mean=")
-        return log.mean
-    if isinstance(mean, str) and mean == "running":
-        return np.broadcast_to(arm_means(log, reward, alike=True), shape)
-    if not learns(mean):
+    if not isinstance(mean, str):
         m = floats(mean, f"mean ({shown(mean)[:60]})" if np.isscalar(mean) else "mean")
         if m.shape != shape:
             raise ValueError(f"mean must be {shape}; got {m.shape}")
         return finite(m, "mean")
+    one_of(mean, "mean", OUTCOME_MODELS)
+    if mean == "logged":
+        if log.mean is None:
+            raise ValueError("mean='logged' needs a log with mean=")
+        return log.mean
+    if mean == "running":
+        return np.broadcast_to(arm_means(log, reward, alike=True), shape)
     arms = arm_means(log, reward)
     if mean == "arm" or (mean == "chosen" and not log.x.shape[1]):
         return arms

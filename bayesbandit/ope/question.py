@@ -37,8 +37,12 @@ class Question:
     log: Log
     reward: np.ndarray  # (n,), numbers where `on`
     targets: tuple[Target, ...]
-    ratios: tuple[np.ndarray, ...]  # w (n,) of each target
     on: np.ndarray  # rounds that count
+
+    @cached_property
+    def ratios(self) -> tuple[np.ndarray, ...]:
+        """w (n,) of each target."""
+        return tuple(target.weights(self.log) for target in self.targets)
 
     @cached_property
     def w(self) -> np.ndarray:
@@ -152,8 +156,8 @@ def sizes_of(question: Question) -> Sizes:
     on = question.on
     n = int(on.sum())
     sizes = list[Sizes]()
-    for target in question.targets:
-        w = target.weights(log)[on]
+    for target, ratio in zip(question.targets, question.ratios, strict=True):
+        w = ratio[on]
         total = w.sum()
         expected = np.nan
         if target.pi is None:

@@ -8,17 +8,17 @@ from inspect import ismethod
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.stats import hypergeom
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.checks import PROBABILITY_TOLERANCE, shown
-from bayesbandit.ope.logs.columns import distribution
+from bayesbandit.ope.logs.columns import distribution, numbers_of
 from bayesbandit.ope.logs.log import Log
 
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
 MAX_CHANCE_OF_COINCIDENCE = 0.001  # below which rounds are not the log's by chance
-HASH_BASE = 0x9E3779B97F4A7C15  # odd: it has an inverse mod 2⁶⁴
 DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
 
@@ -64,8 +64,6 @@ def target_of(log: Log, target: Any) -> Target:
     if isinstance(target, Target):
         return target
     if isinstance(target, str | int | np.integer) and not isinstance(target, bool):
-        if target not in log.arms:
-            raise ValueError(f"a target must be among {list(log.arms)!r}; got {target!r}")
         return Target(_one_hot(log, np.full(len(log), target)))
     if isinstance(target, Bandit):
         target = target.probabilities
@@ -115,10 +113,7 @@ def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
     if names.shape != (len(log),):
         raise ValueError(f"a target must name an arm for {len(log)} rounds; got {names.shape}")
     pi = np.zeros((len(log), len(log.arms)))
-    for name in set(names.tolist()):
-        if name not in log.arms:
-            raise ValueError(f"a target must name arms among {list(log.arms)!r}; got {name!r}")
-        pi[names == name, log.arms.index(name)] = 1.0
+    pi[np.arange(len(log)), numbers_of(names, log.arms, "a target")] = 1.0
     return pi
 
 
@@ -183,17 +178,12 @@ def steps(rows: np.ndarray, size: int) -> np.ndarray:
 def stretches(rows: np.ndarray, length: int) -> np.ndarray:
     """Return a hash for each stretch of so many consecutive rows: equal stretches have one.
 
-    It is Σ c_i B^i mod 2⁶⁴, with a random number c for each row, divided by B^start: from sums over
-    all rows before.
+    It is Σ c_i w_i mod 2⁶⁴, with a random number c for each row and w for each place.
     """
     rng = np.random.default_rng(0)
+    weights = rng.integers(2**63, size=length, dtype=np.uint64)
     code = rng.integers(2**63, size=int(rows.max()) + 1, dtype=np.uint64)[rows]
-    base = np.uint64(HASH_BASE)
-    inverse = np.uint64(pow(HASH_BASE, -1, 2**64))
-    power = np.cumprod(np.full(len(rows), base))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(code * power)])
-    back = np.cumprod(np.full(len(rows) - length + 1, inverse))
-    return (sums[length:] - sums[: len(back)]) * back
+    return sliding_window_view(code, length) @ weights
 
 
 def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:

@@ -12,7 +12,7 @@ from bayesbandit.ope.logs.log import Log
 
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
 DEFAULT_WEIGHTS = "stablevar"
-WEIGHT_POWERS = {"stablevar": 0.5, "minvar": 1.0}
+WEIGHT_POWERS = {"stablevar": -0.5, "minvar": -1.0}  # of φ
 MAX_CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
 SEEN_ARMS_ROUNDS = 50  # rounds, after which all count in full, whatever arms were seen
 # the share of its weight that a round has before; never 0, so that some round counts
@@ -88,11 +88,6 @@ def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
     total = np.add.reduceat(h, starts)
     sums = np.add.reduceat(h * values, starts)
     return by_batch(log, np.divide(sums, total, out=np.zeros_like(total), where=total > 0))
-
-
-def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: str) -> np.ndarray:
-    """Return weights h (n,): φ^−½ (StableVar) or φ^−1 (MinVar); 0 if a round does not count."""
-    return by_batch(log, phi(log, delta, on) ** -WEIGHT_POWERS[weights]) * on
 
 
 def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:

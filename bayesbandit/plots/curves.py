@@ -32,7 +32,6 @@ def over_time(
     column: str,
     what: str,
     label: str,
-    share: bool = False,
     *,
     ax: Given = None,
     title: str | None = None,
@@ -41,9 +40,8 @@ def over_time(
     """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
-    label: the label of the vertical axes. share: whether values are shares, so that axes end at 1;
-    all begin above 0 if all values are above .5. Other axes begin at 0 if no value is negative, and
-    have a line at 0 otherwise.
+    label: the label of the vertical axes, which begin at 0 if no value is negative, and have a line
+    at 0 otherwise.
     """
     points = curves(table)
     names = pd.unique(points["environment"]).tolist()
@@ -55,7 +53,6 @@ def over_time(
     count = replications(points["replications"])
     rounds = pd.unique(last(table)["t"])
     many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
-    least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
         points_here = points[points["environment"] == name]
@@ -72,13 +69,8 @@ def over_time(
         panel.set_xlim(0, None)
         if points_here[column].min() < 0.0:
             panel.axhline(0.0, color=GREY, lw=1.0, zorder=1)
-        elif share and least > 0.5:
-            room = max(1.0 - least, 0.05)
-            panel.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
         else:
-            panel.set_ylim(0.0, 1.03 if share else None)
-        if points_here[column].isna().all():
-            panel.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=panel.transAxes)
+            panel.set_ylim(0.0, None)
     over = ", " if count == "one replication" else ": mean ± SE over "
     default = f"{what}{over}{count}{many}"
     keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]

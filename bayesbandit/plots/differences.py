@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bayesbandit.checks import one_of
 from bayesbandit.evaluation import check, differences, ranking
 from bayesbandit.plots.curves import horizon, replications
 from bayesbandit.plots.style import (
@@ -55,8 +56,7 @@ def paired_differences(
 
     bandits = pd.unique(check(table)["bandit"]).tolist()
     reference = str(ranking(table)["bandit"].iloc[0]) if reference is None else reference
-    if reference not in bandits:
-        raise ValueError(f"the reference must be one of {bandits}; got {reference!r}")
+    one_of(reference, "the reference", bandits)
     others = [name for name in bandits if name != reference]
     gaps = differences(table, [(name, reference) for name in others])
     if gaps.empty:

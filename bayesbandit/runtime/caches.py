@@ -41,8 +41,15 @@ USER_CACHE_LOCATOR = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_
 
 
 def settle() -> None:
-    """Make sure that numba can start, and PyTensor if it is used."""
-    add_place()
+    """Make sure that numba can start, and PyTensor if it is used.
+
+    Numba looks for the code of our kernels where `place_of` says, and then where it would.
+    """
+    from numba.core import caching
+
+    kinds: Any = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
+    if Place not in kinds:
+        kinds.insert(0, Place)
     flags = os.environ.get("PYTENSOR_FLAGS", "")
     stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
     if stuck and (folder := temporary()) is not None:
@@ -93,15 +100,6 @@ class Place:
         locator = base(function, file)
         locator._cache_path = str(folder)
         return locator
-
-
-def add_place() -> None:
-    """Let numba look for the code of our kernels where `place_of` says, and then where it would."""
-    from numba.core import caching
-
-    kinds: Any = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
-    if Place not in kinds:
-        kinds.insert(0, Place)
 
 
 def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:

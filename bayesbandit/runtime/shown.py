@@ -41,14 +41,11 @@ def settings_repr(settings: Any) -> str:
         default = field.default if factory is MISSING else factory()
         if default is MISSING and not shows_all():
             parts.append(repr(value))
-        elif _differs(value, default) or (shows_all() and not field.kw_only):
+        elif (shows_all() and not field.kw_only) or (
+            value is not default and (type(value) is not type(default) or value != default)
+        ):
             parts.append(f"{field.name}={value!r}")
     return f"{type(settings).__name__}({', '.join(parts)})"
-
-
-def _differs(value: object, default: object) -> bool:
-    """Return whether a value is not the default, or of another type."""
-    return value is not default and (type(value) is not type(default) or value != default)
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -88,10 +88,10 @@ def learn(
         columns.pop("time", None)
     empty = _beginner(bandit, columns, roles.contexts)
     used = [*dict.fromkeys([*roles.contexts, *columns.values()])]
-    learned = reduced(table, used, partial(_taught, empty, columns, roles.contexts), _together)
+    learned = reduced(table, used, partial(_taught, empty, columns, roles.contexts), _join)
     if not learned.history.total:
         raise ValueError("a log needs at least one round; got none")
-    return _join(bandit.copy(), learned)
+    return _join(bandit, learned)
 
 
 def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Name]) -> Bandit:
@@ -167,11 +167,6 @@ def _taught(
     return bandit
 
 
-def _together(first: Bandit, later: Bandit) -> Bandit:
-    """Return what two neighbours have learned. Dask may use `first` again, if a machine is lost."""
-    return _join(first.copy(), later)
-
-
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:
     """Return the contexts in the columns `features` of a table, as the bandit's methods take them.
 
@@ -183,8 +178,12 @@ def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> C
     return checks.floats(x, "features") if features else np.empty((len(x), 0))
 
 
-def _join(bandit: Bandit, later: Bandit) -> Bandit:
-    """Return the bandit after it has learned what another has, as if that had come next."""
+def _join(before: Bandit, later: Bandit) -> Bandit:
+    """Return a bandit that has learned what two have, `later` after `before`.
+
+    Both stay as they are: Dask may use them again, if a machine is lost.
+    """
+    bandit = before.copy()
     if bandit.belief.clock == "rounds":
         needed(later.belief, Postponable, WHEN).postpone(ticks.tick(bandit))
         bandit.ahead += ticks.tick(later)

@@ -146,12 +146,12 @@ class Service:
         """The arms' names."""
         return self._learner.version.bandit.arms
 
-    def rehearse(self) -> Decision:
+    def rehearse(self) -> None:
         """Compile what decides here and follows a learner; see `versions.rehearse`.
 
         Nothing changes, here or in the log. Afterwards no request waits for a compiler.
         """
-        return rehearse(self._learner.version.bandit)
+        rehearse(self._learner.version.bandit)
 
     # ---- decisions -------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -55,12 +56,11 @@ def insert_statements(database: Database) -> list[str]:
 
 @dataclass(eq=False)
 class Waiting:
-    """The rows of a call that waits to be stored. stored: None while it waits."""
+    """The rows of a call that waits to be stored. stored: whether they are, once that is known."""
 
     rows: Sequence[dict[str, Any]]
     deadline: float
-    stored: bool | None = None
-    failure: Unavailable | None = None
+    stored: Future[bool] = field(default_factory=Future)
 
 
 class GroupCommit:
@@ -94,13 +94,14 @@ class GroupCommit:
                     self.waiting.remove(waiting)
                 raise NotStored(f"{NOT_STORED}the log {self.database.shown} did not answer in time")
         try:
-            if waiting.stored is None and waiting.failure is None:
+            if not waiting.stored.done():
                 self._store([self.waiting.popleft() for _ in range(len(self.waiting))])
         finally:
             self.commit_lock.release()
-        if waiting.failure is not None:
-            raise NotStored(f"{NOT_STORED}{waiting.failure}") from waiting.failure
-        return bool(waiting.stored)
+        try:
+            return waiting.stored.result()
+        except Unavailable as failure:
+            raise NotStored(f"{NOT_STORED}{failure}") from failure
 
     def _store(self, batch: Sequence[Waiting]) -> None:
         """Store the rows of these calls in one transaction; one by one if an id is taken."""
@@ -109,15 +110,15 @@ class GroupCommit:
                 done = self._committed([row for one in batch for row in one.rows])
         except Unavailable as error:
             for one in batch:
-                one.failure = error
+                one.stored.set_exception(error)
             return
         except BaseException as error:
             for one in batch:
-                one.failure = Unavailable(f"another thread failed: {error!r}")
+                one.stored.set_exception(Unavailable(f"another thread failed: {error!r}"))
             raise
         if done or len(batch) == 1:
             for one in batch:
-                one.stored = done
+                one.stored.set_result(done)
         else:
             for one in batch:
                 self._store([one])

@@ -83,15 +83,6 @@ def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
     )
 
 
-def _again(id_: str, value: float, before: float) -> str | Conflict:
-    """Return AGAIN for a reward that is stored, or a Conflict if another value is."""
-    if before == value:
-        return AGAIN
-    return Conflict(
-        f"decision {id_!r} has the reward {before!r}, and is told {value!r}: a reward is told once"
-    )
-
-
 def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Outcome]) -> bytes:
     """Return the digest of a version: of its change, what it closed, and the digest before it.
 
@@ -229,9 +220,14 @@ class Ledger:
                 status = LATE
             else:
                 status = TIMELY
-            if (id_, is_known) in values:
-                again = _again(id_, value, values[id_, is_known])
-                statuses.append(UNKNOWN if again == AGAIN and not is_known else again)
+            before = values.get((id_, is_known))
+            if before is not None:
+                conflict = Conflict(
+                    f"decision {id_!r} has the reward {before!r}, and is told {value!r}: a reward "
+                    "is told once"
+                )
+                again = AGAIN if is_known else UNKNOWN
+                statuses.append(again if before == value else conflict)
                 continue
             values[id_, is_known] = value
             statuses.append(status)

@@ -71,13 +71,14 @@ def frames(
 
 def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     """Return the table of decisions as `recorded` has them: one row for each."""
+    rewards_in_time = [None if row.outcome == INACTIVE else row.value for row in rows]
     cells = [
         (
             one.id, one.decided_at, one.arm, one.propensity, one.arms, one.probabilities, None,
-            None, one.row, one.context, reward_of(row), row.observed_at, row.outcome or OPEN_STATE,
-            row.shown, one.version,
+            None, one.row, one.context, came if row.reward is None else row.reward,
+            row.observed_at, row.outcome or OPEN_STATE, row.shown, one.version,
         )
-        for row, one in zip(rows, map(stored_of, rows), strict=True)
+        for row, one, came in zip(rows, map(stored_of, rows), rewards_in_time, strict=True)
     ]  # fmt: skip
     frame = pd.DataFrame(cells, columns=COLUMNS, dtype=object)
     mean = frame["mean"].copy()
@@ -91,12 +92,6 @@ def table(rows: Sequence[Row[Any]], n_features: int) -> pd.DataFrame:
     x = pd.Series([numbers[:n_features] for numbers in frame["x"]], dtype=object)
     times = {name: _times(frame[name]) for name in ("decided_at", "rewarded_at")}
     return frame.assign(mean=mean, sd=sd, x=x, **times).astype(DTYPES)
-
-
-def reward_of(row: Row[Any]) -> float | None:
-    """Return the reward of a decision: that learned, else what came, but for one not shown."""
-    came: float | None = None if row.outcome == INACTIVE else row.value
-    return came if row.reward is None else row.reward
 
 
 def _times(at: pd.Series) -> pd.Series:

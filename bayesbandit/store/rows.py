@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, date
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +19,7 @@ from bayesbandit.checks import Name, Table, arm_names, is_real, json_text
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.records import DECISION_COLUMNS, Stored
-from bayesbandit.tables.words import ISO
+from bayesbandit.tables.words import datetimes
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
@@ -121,11 +119,9 @@ def same_json(one: str | None, other: str | None) -> bool:
     """Return whether two texts of JSON have the same values, in any order of their keys."""
     if one is None or other is None or one == other:
         return one == other
-    return bool(_parsed(one) == _parsed(other))
-
-
-def _parsed(text: str) -> object:
-    return json.loads(text, parse_constant=str)  # NaN as a text, so that equal contexts are equal
+    # NaN as a text, so that equal contexts are equal
+    first, second = (json.loads(text, parse_constant=str) for text in (one, other))
+    return bool(first == second)
 
 
 def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:
@@ -183,7 +179,10 @@ def to_microseconds(at: object, what: str) -> int | None:
     if at is None:
         return None
     try:
-        moment = round(float(at) * 1e6) if is_real(at) else _of_date(at)
+        if is_real(at):
+            moment = round(float(at) * 1e6)
+        else:
+            moment = int(datetimes([at], what).astype(np.int64)[0])
         if abs(moment) > MAX_MICROSECONDS:  # NaT too
             raise ValueError("no database holds this time")
         return moment
@@ -191,15 +190,3 @@ def to_microseconds(at: object, what: str) -> int | None:
         raise ValueError(
             f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
         ) from error
-
-
-def _of_date(at: object) -> int:
-    import pandas as pd
-
-    if not isinstance(at, str | date | np.datetime64):
-        raise TypeError(f"found a {type(at).__name__}")
-    if isinstance(at, str) and not re.fullmatch(ISO, at):
-        raise ValueError("pandas would guess what is the day and what the month")
-    stamp = pd.Timestamp(at)
-    stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
-    return int(stamp.as_unit("us").asm8.astype(np.int64))

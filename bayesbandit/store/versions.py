@@ -174,8 +174,8 @@ def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> np.ndarray | None:
     return bandit.ahead + np.array([d.decided_at / 1e6 if timed else d.t + 1.0 for d in decisions])
 
 
-def rehearse(bandit: Bandit) -> Decision:
-    """Compile what decides and learns, by a few rounds of copies; return their last decision.
+def rehearse(bandit: Bandit) -> None:
+    """Compile what decides and learns, by a few rounds of copies.
 
     This bandit stays as it is. A new bandit needs other functions than one that has learned.
     """
@@ -194,7 +194,6 @@ def rehearse(bandit: Bandit) -> Decision:
         if isinstance(twin.belief, Refits):
             twin.belief.refit_if_due()
         bandit = twin
-    return decision
 
 
 def change(

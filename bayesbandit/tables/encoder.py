@@ -199,9 +199,6 @@ class Encoder:
     def __reduce__(self) -> tuple[Any, ...]:
         return Encoder.from_dict, (self.to_dict(),)
 
-    def __copy__(self) -> Encoder:
-        return self
-
     def __deepcopy__(self, memo: dict[int, object]) -> Encoder:
         return self  # nothing in it changes
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayesbandit.checks import one_of
 from bayesbandit.tables.words import MISSING_WORDS
 
 if TYPE_CHECKING:
@@ -173,9 +174,7 @@ def _csv(
     import pandas as pd
     import pyarrow.types as kinds
 
-    decimal = "." if decimal_given is None else decimal_given
-    if decimal not in (".", ","):
-        raise ValueError(f"decimal must be '.' or ','; got {decimal!r}")
+    decimal = one_of("." if decimal_given is None else decimal_given, "decimal", (".", ","))
     sep = "\t" if sep == r"\t" else sep
     if len(sep) != 1 or sep in '"\r\n':
         raise ValueError(f"sep must be one character, such as ',' or ';'; got {sep!r}")

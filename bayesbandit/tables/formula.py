@@ -103,8 +103,6 @@ def formula_of(
     """
     levels = {column.name: _levels(column) for column in columns}
     skeleton, factors = read(text, levels, state)
-    if {name for factor in factors for name in factor.columns} != levels.keys():
-        raise ValueError(f"the formula {text!r} is broken: it uses other columns than {[*levels]}")
     if codes is not None:
         computed(text, factors, _by_name(columns, codes))
     before = plain(state)

@@ -28,7 +28,7 @@ def test_a_path_is_its_solutions_one_by_one():
         np.testing.assert_allclose(whole[:, i], alone, atol=2e-6)
         for b in range(4):
             fit = Lasso(alpha=lam, tol=1e-12, max_iter=100_000)
-            fit.fit(made.Z, made.r, sample_weight=counts[b] * weight)
+            fit.fit(made.columns[:, :-1], made.columns[:, -1], sample_weight=counts[b] * weight)
             np.testing.assert_allclose(whole[b, i], fit.coef_, atol=1e-5)
 
 
@@ -38,9 +38,13 @@ def test_ridge_is_scikit_learns():
     G, q, _ = replicates.moments(made, weight[None])
     for lam in (0.01, 1.0):
         theta = replicates.along(G, q, np.array([lam]), "ridge")[0, 0]
-        fit = Ridge(alpha=lam * weight.sum()).fit(made.Z, made.r, sample_weight=weight)
+        fit = Ridge(alpha=lam * weight.sum()).fit(
+            made.columns[:, :-1], made.columns[:, -1], sample_weight=weight
+        )
         np.testing.assert_allclose(theta, fit.coef_, atol=1e-9)
-    near = ElasticNet(alpha=1.0, l1_ratio=1e-6, tol=1e-12).fit(made.Z, made.r, sample_weight=weight)
+    near = ElasticNet(alpha=1.0, l1_ratio=1e-6, tol=1e-12).fit(
+        made.columns[:, :-1], made.columns[:, -1], sample_weight=weight
+    )
     np.testing.assert_allclose(theta, near.coef_, atol=1e-4)
 
 
@@ -51,7 +55,9 @@ def test_the_penalty_is_that_of_scikit_learns_cross_validation():
     lams = replicates.penalties(q, 120, 15, "lasso")
     folds = [(np.flatnonzero(np.arange(120) % 5 != f), np.flatnonzero(np.arange(120) % 5 == f))
              for f in range(5)]  # fmt: skip
-    fit = LassoCV(alphas=lams, cv=folds, tol=1e-10, max_iter=100_000).fit(made.Z, made.r)
+    fit = LassoCV(alphas=lams, cv=folds, tol=1e-10, max_iter=100_000).fit(
+        made.columns[:, :-1], made.columns[:, -1]
+    )
     assert replicates.chosen(made, lams, 5, "lasso") == pytest.approx(fit.alpha_)
 
 
@@ -81,8 +87,10 @@ def test_replicates_are_fits_of_rows_that_are_drawn_again():
     made = replicates.standardised(x[mine], reward[mine], np.ones(30))
     for b in (0, 7, 19):
         copies = np.repeat(np.arange(30), counts[b])
-        fit = Lasso(alpha=0.05, tol=1e-12).fit(made.Z[copies], made.r[copies])
-        wanted = made.level + made.unit * fit.predict((x - made.shift) / made.width)
+        fit = Lasso(alpha=0.05, tol=1e-12).fit(made.columns[copies, :-1], made.columns[copies, -1])
+        wanted = made.shift[-1] + made.width[-1] * fit.predict(
+            (x - made.shift[:-1]) / made.width[:-1]
+        )
         np.testing.assert_allclose(belief.values(x)[:, 0, b], wanted, atol=1e-5)
 
 

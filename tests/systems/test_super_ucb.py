@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge as RidgeRegression
 
 import bayesbandit as bb
-from bayesbandit.systems.super_ucb.belief import SuperUCB, ucb_alpha
+from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import moments_of
 from tests.oracle import exact_moments
 
@@ -99,10 +99,8 @@ def test_weights_of_the_past_are_those_of_the_balance():
 
 
 def test_the_alpha_of_theorem_1():
-    assert ucb_alpha(1000, 5, 0.1) == pytest.approx(math.sqrt(math.log(50_000)))
-    assert SuperUCB(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
-    with pytest.raises(ValueError, match="delta"):
-        ucb_alpha(10, 2, 0.0)
+    alpha = SuperUCB(horizon=1000).belief(5, 2).alpha
+    assert alpha == pytest.approx(math.sqrt(math.log(100_000)))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])

@@ -62,7 +62,7 @@ FILES = {
                           {"a": ["1,234", "900"], "b": [1, 2]}),
     "points": ("a;b\n900;1\n1.500;2\n", {"sep": ";"}, {"a": [900, 1.5], "b": [1, 2]}),
     "signs": ('a,b\n"$1,200",12%\n"$900",2%\n', {}, {"a": ["$1,200", "$900"], "b": ["12%", "2%"]}),
-    "no mark": ("a\n1\n", {"decimal": "'"}, "decimal must be '.' or ','; got \"'\""),
+    "no mark": ("a\n1\n", {"decimal": "'"}, "decimal must be one of '.', ','; got \"'\""),
     # dates
     "ISO": ("a,b\n2026-03-04,1\n,2\n", {}, {"a": [DAY, pd.NaT], "b": [1, 2]}),
     "with and without fractions": ("a\n2026-03-04T00:00:00.5\n2026-03-04 00:00:00\n", {},

@@ -73,10 +73,6 @@ class Shared:
         """Return why observations of the model cannot be weighted; "" if they can."""
         return refuses_weights(self.model, 1, n_features)
 
-    def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """Return a text that tells its declaration from another of the same name; "": none."""
-        return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
-
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> SharedBelief:

@@ -42,14 +42,17 @@ def arms_of(
     return arm_names(sorted(set(chosen.tolist()), key=lambda a: (isinstance(a, str), a)))
 
 
-def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
-    """Return the numbers (n,) of arms by their names; raise ValueError if one is unknown."""
+def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...], what: str = "arms") -> np.ndarray:
+    """Return the numbers (n,) of arms by their names; raise ValueError if one is unknown.
+
+    what: how the error calls them.
+    """
     index = {arm: k for k, arm in enumerate(arms)}
     try:
         return np.array([index[a] for a in chosen.tolist()], dtype=np.int64)
     except (KeyError, TypeError):
         strange = next(a for a in chosen.tolist() if a not in arms)
-        raise ValueError(f"arms must be among {list(arms)!r}; got {strange!r}") from None
+        raise ValueError(f"{what} must be among {list(arms)!r}; got {strange!r}") from None
 
 
 def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:

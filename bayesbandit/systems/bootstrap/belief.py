@@ -22,7 +22,6 @@ from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,
     chosen,
-    constants,
     moments,
     penalties,
     standardised,
@@ -152,7 +151,7 @@ class BootstrapBelief(ByFits[Replicates]):
             counts = rng.multinomial(n, np.full(n, 1.0 / n), size=spec.replicates)
             G, q, centre = moments(rows, counts * rows.weight)
             theta = along(G, q, np.array([lam]), spec.penalty)[:, 0]
-        return Replicates(rows.declared(constants(theta, centre)), lam, n)
+        return Replicates(rows.declared(theta, centre), lam, n)
 
     # ---- state -----------------------------------------------------------------------------------
 

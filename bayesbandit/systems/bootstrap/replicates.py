@@ -6,7 +6,6 @@ never copied, so no row is in two folds.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,27 +26,25 @@ DISTINCT_ROW_SHARE = 1.0 - np.exp(-1.0)  # the expected share of distinct rows i
 
 @dataclass(frozen=True)
 class Scaled:
-    """Standardised features Z (n, p) and rewards r (n,), with weights (n,).
+    """Standardised features and, last, rewards: columns (n, p + 1), with weights (n,).
 
-    shift, width (p,): the features' means and standard deviations. level, unit: the rewards'.
+    shift, width (p + 1,): their means and standard deviations.
     """
 
-    Z: Array
-    r: Array
+    columns: Array
     weight: Array
     shift: Array
     width: Array
-    level: float
-    unit: float
 
-    def declared(self, theta: Array) -> Array:
-        """Return coefficients (…, p + 1) on the original scale, given standardised ones.
+    def declared(self, theta: Array, centre: Array) -> Array:
+        """Return coefficients (m, p + 1) on the original scale, the constant last.
 
-        The constant is last in both.
+        theta (m, p): standardised ones. centre (m, p + 1): the means about which they were fitted.
         """
-        slope = self.unit * theta[..., :-1] / self.width
-        constant = self.level + self.unit * theta[..., -1] - slope @ self.shift
-        return np.concatenate([slope, constant[..., None]], axis=-1)
+        slope = self.width[-1] * theta / self.width[:-1]
+        constant = centre[:, -1] - (centre[:, :-1] * theta).sum(axis=1)
+        level = self.shift[-1] - slope @ self.shift[:-1]
+        return np.column_stack([slope, level + self.width[-1] * constant])
 
 
 def standardised(z: Array, reward: Array, weight: Array) -> Scaled:
@@ -55,13 +52,11 @@ def standardised(z: Array, reward: Array, weight: Array) -> Scaled:
 
     A constant column is divided by 1.
     """
-    shift = np.average(z, axis=0, weights=weight)
-    level = float(np.average(reward, weights=weight))
-    width = np.sqrt(np.average((z - shift) ** 2, axis=0, weights=weight))
-    unit = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
+    columns = np.column_stack([z, reward])
+    shift = np.average(columns, axis=0, weights=weight)
+    width = np.sqrt(np.average((columns - shift) ** 2, axis=0, weights=weight))
     width = np.where(width <= 1e-12 * (1.0 + np.abs(shift)), 1.0, width)
-    unit = 1.0 if unit <= 1e-12 * (1.0 + abs(level)) else unit
-    return Scaled((z - shift) / width, (reward - level) / unit, weight, shift, width, level, unit)
+    return Scaled((columns - shift) / width, weight, shift, width)
 
 
 def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
@@ -80,9 +75,9 @@ def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
 
 def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
     """Return G (m, p, p), q (m, p) and means (m, p + 1) under weights v (m, n)."""
-    columns = np.column_stack([rows.Z, rows.r])
-    second = np.empty((len(v), columns.shape[1], columns.shape[1]))
-    centre = lasso.moments(columns, np.ascontiguousarray(v), second)
+    m = rows.columns.shape[1]
+    second = np.empty((len(v), m, m))
+    centre = lasso.moments(rows.columns, np.ascontiguousarray(v), second)
     return np.ascontiguousarray(second[:, :-1, :-1]), second[:, :-1, -1].copy(), centre
 
 
@@ -92,19 +87,10 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty) -> Array:
     The largest penalty comes first.
     """
     m, p = q.shape
-    if penalty == "ridge" and len(lams) == 1:
-        with suppress(np.linalg.LinAlgError):  # λ is smaller than the rounding errors of G
-            return np.linalg.solve(G + lams * np.eye(p), q[..., None])[..., 0][:, None]
     if penalty == "ridge":
-        values, vectors = np.linalg.eigh(G)
-        rotated = np.einsum("mij,mi->mj", vectors, q)
-        tolerance = FLOAT_EPSILON * p * values[:, -1:]  # a smaller eigenvalue counts as 0
-        values, rotated = (
-            np.where(values > tolerance, values, 0.0),
-            np.where(values > tolerance, rotated, 0.0),
-        )
-        shrunk = rotated[:, None] / (values[:, None] + lams[:, None])
-        return np.einsum("mij,mlj->mli", vectors, shrunk)
+        # the features have variance 1: what is added to λ is a rounding error of G
+        diagonal = (lams + FLOAT_EPSILON * p)[:, None, None] * np.eye(p)
+        return np.linalg.solve(G[:, None] + diagonal, q[:, None, :, None])[..., 0]
     out = np.zeros((m, len(lams), p))
     lasso.paths(G, q, lams, SUBGRADIENT_TOLERANCE, out)
     return out
@@ -112,7 +98,7 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty) -> Array:
 
 def chosen(rows: Scaled, lams: Array, folds: int, penalty: Penalty) -> float:
     """Return the λ with the smallest squared error over folds. Row i is in fold i mod `folds`."""
-    n = len(rows.r)
+    n = len(rows.weight)
     fold = np.arange(n) % folds
     v = np.where(fold == np.arange(folds)[:, None], 0.0, rows.weight)
     G, q, centre = moments(rows, v)
@@ -120,13 +106,6 @@ def chosen(rows: Scaled, lams: Array, folds: int, penalty: Penalty) -> float:
     error = np.zeros(len(lams))
     for f in range(folds):
         held_out = fold == f
-        Z = rows.Z[held_out] - centre[f, :-1]
-        r = rows.r[held_out] - centre[f, -1]
-        error += rows.weight[held_out] @ (r[:, None] - Z @ theta[f].T) ** 2
+        off = rows.columns[held_out] - centre[f]
+        error += rows.weight[held_out] @ (off[:, -1:] - off[:, :-1] @ theta[f].T) ** 2
     return float(lams[int(np.argmin(error))])
-
-
-def constants(theta: Array, centre: Array) -> Array:
-    """Return coefficients (m, p + 1): θ (m, p) and the constants implied by means (m, p + 1)."""
-    last = centre[:, -1] - (centre[:, :-1] * theta).sum(axis=1)
-    return np.column_stack([theta, last])

@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.forms import Form, Numbers, State, check, demand
+from bayesbandit.forms import Form, Numbers, State, check, demand, nodes_form
 from bayesbandit.systems.forest import kernels as honest
-from bayesbandit.systems.nodes import nodes_form
 
 Array = np.ndarray
 Weighing = Literal["sample_weight", "replicate", "covariate"]

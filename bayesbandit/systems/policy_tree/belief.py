@@ -26,8 +26,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Form, State, Whole, prefixed, unprefixed
-from bayesbandit.systems.nodes import nodes_form
+from bayesbandit.forms import Form, State, Whole, nodes_form, prefixed, unprefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 

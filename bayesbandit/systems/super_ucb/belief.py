@@ -27,14 +27,7 @@ from bayesbandit.extend import Belief, Prediction, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 
 Array = np.ndarray
-
-
-def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
-    """Return Theorem 1's α for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
-    integer(horizon, "horizon", least=1)
-    integer(n_arms, "n_arms", least=1)
-    number(delta, "delta", above=0, below=1)
-    return math.sqrt(math.log(horizon * n_arms / delta))
+DELTA = 0.05  # with this probability at most the bounds of Theorem 1 fail
 
 
 @savable
@@ -47,7 +40,7 @@ class SuperUCB:
     contexts have size 1 at most.
 
     horizon: T, the number of rounds, which gives ln T levels.
-    alpha: α; None: `ucb_alpha`.
+    alpha: α; None: that of Theorem 1, √ln(TK/δ) with δ = .05.
     ridge: λ.
     intercept: whether to add a constant column, penalised like the rest.
     """
@@ -120,7 +113,7 @@ class SuperUCBBelief(Belief):
         """Return α for the current number of arms."""
         if self.spec.alpha is not None:
             return self.spec.alpha
-        return ucb_alpha(self.spec.horizon, len(self.n))
+        return math.sqrt(math.log(self.spec.horizon * len(self.n) / DELTA))
 
     def climb(self, x: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
         """Return the tied best arms at x (1, d), and the level that learns from the round.

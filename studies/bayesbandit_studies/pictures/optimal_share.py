@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check
-from bayesbandit.plots.curves import over_time
+from bayesbandit_studies.pictures.shares import shares_over_time
 
 
 def optimal_share(table: pd.DataFrame) -> Figure:
@@ -19,4 +19,4 @@ def optimal_share(table: pd.DataFrame) -> Figure:
     if not tested.any():
         raise ValueError(f"none of {tested.index.tolist()} has test contexts to judge a policy by")
     table = table[table["environment"].isin(tested.index[tested])]
-    return over_time(table, "optimal", "Optimal assignment", "share of replications", share=True)
+    return shares_over_time(table, "optimal", "Optimal assignment", "share of replications")

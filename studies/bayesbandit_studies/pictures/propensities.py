@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import RUN, check
-from bayesbandit.plots.curves import over_time
 from bayesbandit.plots.style import Given
+from bayesbandit_studies.pictures.shares import shares_over_time
 
 
 def propensities(
@@ -31,6 +31,6 @@ def propensities(
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
     label = "propensity of chosen arm"
-    return over_time(
-        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
+    return shares_over_time(
+        table, "propensity", "Propensity", label, ax=ax, title=title, width=width
     )
