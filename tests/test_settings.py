@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.environments import Linear
 from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
+from bayesbandit_studies.worlds import Linear
 from tests import declarations as declared
 from tests.cases import all_quick, quick_but
 

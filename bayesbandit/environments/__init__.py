@@ -4,7 +4,6 @@ from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.environments.datasets import BUNDLED, bundled, from_csv, from_frame, openml
 from bayesbandit.environments.rows import Classification, KnownRewards
 from bayesbandit.environments.synthetic import (
-    Linear,
     NonLinear,
     SparseLinear,
     SyntheticExample,
@@ -15,7 +14,6 @@ __all__ = [
     "Classification",
     "Environment",
     "KnownRewards",
-    "Linear",
     "NonLinear",
     "Sample",
     "SparseLinear",

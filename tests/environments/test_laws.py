@@ -10,11 +10,11 @@ from bayesbandit.environments import (
     Classification,
     Environment,
     KnownRewards,
-    Linear,
     NonLinear,
     SparseLinear,
     SyntheticExample,
 )
+from bayesbandit_studies.worlds import Linear
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))

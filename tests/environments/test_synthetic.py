@@ -3,8 +3,9 @@
 import numpy as np
 from scipy.stats import norm
 
-from bayesbandit.environments import Linear, NonLinear, SparseLinear, SyntheticExample
+from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
 from bayesbandit.environments.synthetic import BEST_LINEAR_VALUE, WARM_INTERVAL, WARM_ROUNDS
+from bayesbandit_studies.worlds import Linear
 from tests.environments.test_laws import arrays, draw
 
 # The policy of the best linear fits, 2 + z₀ + z₁, 1 and −z₀ − z₁: its threshold is −1.

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.environments import Linear, SyntheticExample
+from bayesbandit.environments import SyntheticExample
 from bayesbandit_studies.intervals import Beliefs, after_runs, intervals
 from bayesbandit_studies.tables import with_errors
+from bayesbandit_studies.worlds import Linear
 
 KNOWN = {"variance": 1.0, "ridge": 1.0, "intercept": False}
 WORLD = Linear(np.zeros((2, 3)), spread=1.0, constant=True)
