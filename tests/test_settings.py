@@ -184,7 +184,7 @@ REFUSED = {  # what is made, and settings with words of the refusal
         ({"n_test": 0}, "n_test must be an integer ≥ 1; got 0"),
     ]),
     "SparseLinear": (SparseLinear, [
-        ({"d": 1, "q": 0}, "d must be at least 2.*got 1"),
+        ({"d": 1, "q": 0}, "d must be an integer ≥ 2; got 1"),
         ({"d": 10, "q": 9}, "between 0 and d − 2 = 8; got 9"),
         ({"sigma": -1.0}, "sigma must be a finite number ≥ 0; got -1"),
         ({"sigma": np.nan}, "sigma must be a finite number"),

@@ -10,10 +10,6 @@ import numpy as np
 from bayesbandit.checks import MAX_ABS_VALUE, finite, propensities
 
 
-def _empty(*shape: int) -> np.ndarray:
-    return np.empty(shape)
-
-
 @dataclass(frozen=True)
 class Sample:
     """A sample of all rounds of an environment, so that compared bandits face identical data.
@@ -30,10 +26,10 @@ class Sample:
     x: np.ndarray
     mean: np.ndarray
     reward: np.ndarray
-    warm_x: np.ndarray = field(default_factory=lambda: _empty(0, 0))
+    warm_x: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     warm_arm: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    warm_reward: np.ndarray = field(default_factory=lambda: _empty(0))
-    warm_propensity: np.ndarray = field(default_factory=lambda: _empty(0))
+    warm_reward: np.ndarray = field(default_factory=lambda: np.empty(0))
+    warm_propensity: np.ndarray = field(default_factory=lambda: np.empty(0))
     test_x: np.ndarray | None = None
     test_mean: np.ndarray | None = None
 

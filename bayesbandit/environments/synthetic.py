@@ -133,8 +133,7 @@ class SparseLinear:
 
     def __post_init__(self) -> None:
         integer(self.horizon, "horizon", least=1)
-        if integer(self.d, "d", least=1) < 2:
-            raise ValueError(f"d must be at least 2: x₀ and x₁ decide the arm; got {self.d}")
+        integer(self.d, "d", least=2)  # x₀ and x₁ decide the arm
         if not 0 <= integer(self.q, "q") <= self.d - 2:
             raise ValueError(f"q must be between 0 and d − 2 = {self.d - 2}; got {self.q}")
         number(self.sigma, "sigma", least=0)

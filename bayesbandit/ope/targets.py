@@ -150,7 +150,8 @@ def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
     stretches, under a Markov chain with the transitions of both: long runs of one row tell little.
     """
     size = int(max(of_log.max(), seen.max())) + 1
-    both = np.concatenate([steps(of_log, size), steps(seen, size)])
+    # the transitions between rows by their numbers, each as one number
+    both = np.concatenate([rows[:-1].astype(np.int64) * size + rows[1:] for rows in (of_log, seen)])
     _, which, count = np.unique(both, return_inverse=True, return_counts=True)
     starts = np.bincount(both // size, minlength=size)
     # −log P(next row | row) of each transition
@@ -168,11 +169,6 @@ def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
     np.add.at(covered, found, 1)
     np.add.at(covered, found + length, -1)
     return int((np.cumsum(covered) > 0).sum())
-
-
-def steps(rows: np.ndarray, size: int) -> np.ndarray:
-    """Return the transitions (n − 1,) between rows by their numbers, each as one number."""
-    return rows[:-1].astype(np.int64) * size + rows[1:]
 
 
 def stretches(rows: np.ndarray, length: int) -> np.ndarray:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import packages_distributions, version
 from inspect import getattr_static, unwrap
 from types import CodeType, FunctionType
 from typing import Any
@@ -22,6 +24,7 @@ from bayesbandit.runtime import user_modules
 from bayesbandit.runtime.shown import in_full
 from bayesbandit.runtime.user_modules import installed
 
+distributions = cache(packages_distributions)  # by the names of their modules
 VALUES_BY_REPR = int, float, complex, str, bytes, type(None)
 
 
@@ -57,7 +60,10 @@ def packages(*values: object) -> list[str]:
 
     Each is a text "name version". The toolkit and Python are left out.
     """
-    return user_modules.packages(map(_home, values))
+    tops = {home.partition(".")[0] for home in map(_home, values) if installed(home)}
+    tops -= {"bayesbandit", *sys.stdlib_module_names}
+    names = {name for top in tops for name in distributions().get(top, [])}
+    return [f"{name} {version(name)}" for name in sorted(names)]
 
 
 def _home(value: object) -> str:

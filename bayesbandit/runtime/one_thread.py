@@ -8,6 +8,8 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
+libraries = cache(ThreadpoolController)  # to find them takes milliseconds, to set them microseconds
+
 
 class Limit:
     """The limit, which holds until the last of the threads that asked for it has left.
@@ -26,7 +28,7 @@ class Limit:
     def __enter__(self) -> None:
         self._asked += 1
         if self._asked == 1:
-            self._limits.enter_context(_libraries().limit(limits=1))
+            self._limits.enter_context(libraries().limit(limits=1))
 
     def __exit__(self, *raised: object) -> None:
         self._asked -= 1
@@ -42,9 +44,3 @@ if hasattr(os, "register_at_fork"):
 def one_thread() -> AbstractContextManager[None]:
     """Run linear algebra on one thread within it: small matrices suffer badly from more."""
     return _limit
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Find the libraries: that takes milliseconds, setting them microseconds."""
-    return ThreadpoolController()

@@ -64,9 +64,6 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def _row(values: Sequence[object], tags: Sequence[str]) -> str:
-    cells = zip(values, tags, strict=True)
-    return "<tr>" + "".join(f"<{tag}>{html.escape(_text(v))}</{tag}>" for v, tag in cells) + "</tr>"
-
-
-def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    texts = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+    cells = zip(texts, tags, strict=True)
+    return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text, tag in cells) + "</tr>"

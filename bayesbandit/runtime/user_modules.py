@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
@@ -48,21 +47,6 @@ def place(error: Exception) -> str:
         if not installed(frame.f_globals.get("__name__", ""))
     ]
     return folders[-1] if folders else ""
-
-
-def packages(names: Iterable[str]) -> list[str]:
-    """Return names and versions of the installed packages of these modules, without the toolkit and
-    Python."""
-    tops = {n.partition(".")[0] for n in names if installed(n)} - {"bayesbandit"}
-    distributions = {
-        d for top in tops - sys.stdlib_module_names for d in _distributions().get(top, [])
-    }
-    return [f"{name} {version(name)}" for name in sorted(distributions)]
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
 
 
 def keep(module: str, text: bytes) -> None:

@@ -80,7 +80,7 @@ class Service:
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
-        checks.integer(snapshot_every, "snapshot_every", least=1)
+        checks.integer(snapshot_every, "snapshot_every", least=1)  # before a log begins
         ledger = check_log(log)
         settings = settings_of(wait, default_reward, activation)
         if (beginning := ledger.beginning()) is None:
@@ -175,7 +175,8 @@ class Service:
     ) -> tuple[list[Stored], bool]:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
         version = self._learner.version
-        names = arms_listed(arms)
+        listed = [arms] if isinstance(arms, str | int) else arms
+        names = None if listed is None else tuple(dict.fromkeys(listed))
         x, among, single = encoded(version.bandit, context, names)
         n = len(x)
         now = self._now()
@@ -335,13 +336,6 @@ def encoded(
         return x, None, one
     among = tuple(arm for arm, on in zip(bandit.arms, available, strict=True) if on)
     return x[:, available] if bandit.of_arms else x, among, one
-
-
-def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
-    """Return different arms; a single name is a tuple of one. None: all arms."""
-    if arms is None:
-        return None
-    return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
 
 
 def ids_of(names: object, n: int, one: bool) -> list[str]:

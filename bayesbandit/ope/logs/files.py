@@ -54,9 +54,6 @@ def read_rounds(path: str | Path, arm: Name | None, **form: str | None) -> pd.Da
     arm: the column of the chosen arms, which is read as text; None: a usual name. form: sep,
     decimal and dates of a CSV file.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
     frame = read(path, **form, text=DEFAULTS["arm"] if arm is None else [str(arm)])
     return frame.set_axis([str(column) for column in frame.columns], axis=1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number, one_of
+from bayesbandit.checks import MAX_DRAWS, integer, number, one_of
 from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
@@ -63,8 +63,7 @@ class Forest:
         integer(self.bag, "bag", least=2)
         if integer(self.trees, "trees", least=2 * self.bag, most=MAX_DRAWS) % self.bag:
             raise ValueError(f"trees must be in whole bags of {self.bag}; got {self.trees}")
-        if number(self.share, "share", above=0) > 0.5:
-            raise ValueError(f"share must be at most ½; got {self.share}")
+        number(self.share, "share", above=0, most=0.5)
         integer(self.min_node, "min_node", least=1)
         integer(self.min_leaf, "min_leaf", least=1)
         if self.tried is not None:
@@ -171,8 +170,8 @@ class ForestBelief(ByFits[ArmForest]):
     def form(self, state: State, total: int) -> Form:
         K = len(self.n)
         form = super().form(state, total)
-        form["level"] = Numbers((K,), -MAX_ABS_VALUE, MAX_ABS_VALUE)
-        form["sd"] = Numbers((K,), 0.0, MAX_ABS_VALUE)
+        form["level"] = Numbers((K,))
+        form["sd"] = Numbers((K,))
         form["fitted"] = Numbers((K,), 0, total, whole=True)
         for k in np.flatnonzero(state["fitted"]):
             trees = trees_form(unprefixed(state, f"{k}."), self.spec.trees, self.n_features)

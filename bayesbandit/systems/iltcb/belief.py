@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Form, Numbers, Real, State, Whole, check, demand
+from bayesbandit.forms import Form, Numbers, Real, State, Whole
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import least_squares, penalised, scores
 
@@ -124,12 +124,6 @@ def estimated_gains(
     return gains
 
 
-def shares(value: Any, where: str) -> None:
-    """Raise `Broken` unless weights (P,) are ≥ 0 with a sum of at most 1."""
-    check(value, Numbers((None,), 0.0), where)
-    demand(value.sum() <= 1.0 + 1e-9, f"{where} must have a sum of at most 1")
-
-
 class PolicyBelief(ByDraws):
     """Policies and their weights, which are fitted again at the end of each epoch.
 
@@ -221,7 +215,7 @@ class PolicyBelief(ByDraws):
         if "coef" in state:
             P = len(state["weights"])
             form["coef"] = Numbers((P + 1, self.n_features + 1, len(self.n)))
-            form["weights"] = shares
+            form["weights"] = Numbers((P,), 0.0, 1.0 + 1e-9)
         return form
 
     def restore(self, state: State) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -270,7 +270,7 @@ class TreeBelief(Belief):
         twin = copy(self)
         twin.log = self.log.fork()
         twin.inner = self.inner.fork()
-        twin.leaves = self.leaves.fork()
+        twin.leaves = deepcopy(self.leaves)
         return twin
 
     def state(self) -> State:
@@ -293,8 +293,6 @@ class TreeBelief(Belief):
         self.log.restore(state["log"])
         self._count(len(self.n))
         self.inner.restore(unprefixed(state, INNER_PREFIX))
-        if not np.array_equal(self.n, self.inner.n):
-            raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self.tree = Tree(**unprefixed(state, TREE_PREFIX))
         self.fitted = state["fitted"]
         self._fill()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Self
-
 import numpy as np
 
 from bayesbandit.systems.policy_tree.kernels import tally
@@ -52,9 +49,3 @@ class Leaves:
         mean = np.where(n > 0.0, self.centre, overall)
         variance = self.spread / np.maximum(n, 1.0) ** 2
         return mean, variance + prior_rows * s2 / (plays + 1.0) ** 2
-
-    def fork(self) -> Self:
-        """Return a copy that shares no array with this one."""
-        twin = copy(self)
-        vars(twin).update({name: array.copy() for name, array in vars(self).items()})
-        return twin
