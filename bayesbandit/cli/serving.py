@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,13 +97,22 @@ def serve(
             service = Service(loaded, opened, wait, default_reward)
         app = application(service, key, deadline=deadline)
 
-    config = uvicorn.Config(  # it says where it listens, or why it cannot
-        app, host=host, port=port, log_config=None, log_level="info", access_log=False,
-        server_header=False, limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            """Listen, and say where; uvicorn ends the process if the port is taken."""
+            await super().startup(sockets)
+            if self.started:
+                bound = self.servers[0].sockets[0].getsockname()[1]  # of port 0, that chosen
+                place = f"[{host}]" if ":" in host else host
+                logger.info("version %s of %r decides at http://%s:%s",
+                            service.version, opened, place, bound)  # fmt: skip
+
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
+        limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )  # fmt: skip
-    server = uvicorn.Server(config)
-    lines().info("version %s of %r decides", service.version, opened)
+    server = Server(config)
+    logger = lines()
     server.run()
     if not server.started:
         raise typer.Exit(1)

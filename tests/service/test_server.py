@@ -390,20 +390,17 @@ def test_a_bandit_without_features_decides(tmp_path):
 
 @pytest.mark.slow
 def test_a_server_says_where_it_decides_once_it_does(tmp_path):
-    """Not before its port is bound; a port that is taken ends it."""
+    """Not before its port is bound; a port that is taken ends it, and it has not said a word."""
     url, words = begun(tmp_path)
     process = command("serve", "--log", url, *words, "--port", 0)
     try:
-        found = None
-        while found is None:
-            said = process.stdout.readline()
-            assert said
-            found = re.search(r" INFO .* running on (http://127\.0\.0\.1:(\d+))", said)
+        said = process.stdout.readline().strip()
+        found = re.search(r" INFO version .* decides at (http://127\.0\.0\.1:(\d+))$", said)
         assert httpx.get(f"{found[1]}/healthz", timeout=20).status_code == 200  # at once
         second = command("serve", "--log", url, *words, "--port", found[2])
         output = second.communicate(timeout=60)[0]
         assert second.returncode != 0
-        assert "running on" not in output
+        assert "decides at" not in output
         assert "address already in use" in output
     finally:
         process.send_signal(signal.SIGTERM)

@@ -177,7 +177,7 @@ def test_an_export_is_the_frame_of_the_log(lite, tmp_path, ending):
         (["backup", "no/b.db"], "no folder"),
         (["backup", "here"], "a backup needs a new one"),
         (["export", "log.txt"], "the file must end in .csv or .parquet; got 'log.txt'"),
-        (["export", "here/log.csv"], "here is no folder"),
+        (["export", "here/log.csv"], "cannot be written: it is in no folder"),
         (["erase"], "Missing argument"),
         (["prune", "--policy", "mine.py:POLICY"], "No such option: --policy"),
     ],
