@@ -102,7 +102,10 @@ NAMES = [
     (["compile", "--bandit", "Nobody"], "unknown bandit 'Nobody'"),
     ([*COMPARE, "--bandit", "LinTS", "--bandit", " LinTS"], "two bandits are named 'LinTS'"),
     ([*EVALUATE, "--bandit", "BLTS", "--bandit", " BLTS"], "two policies are named 'BLTS'"),
-    (["compare", "--data", "titanic"], "are iris, wine, breast_cancer, digits; got 'titanic'"),
+    (
+        ["compare", "--data", "titanic"],
+        "one of 'iris', 'wine', 'breast_cancer', 'digits'; got 'titanic'",
+    ),
     (["reproduce", "table9"], "unknown study 'table9'; there are balancing,"),
     (["explain", "lasso"], "bayesian_lasso"),
 ]
