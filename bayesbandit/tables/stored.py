@@ -50,10 +50,9 @@ def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], Formula | No
         f"format {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} version "
         f"{FILE_VERSION}: fit the encoder again",
     )
-    demand(
-        plain.get("digest") == digest(plain), "its values are not those that were saved (digest)"
-    )
     try:
+        is_whole = plain.get("digest") == digest(plain)
+        demand(is_whole, "its values are not those that were saved (digest)")
         columns = tuple(_column_of(**one) for one in plain["columns"])
         formula = None
         if plain["formula"] is not None:
