@@ -8,7 +8,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.cli.bandits import parse_bandit
-from bayesbandit.runtime import user_modules
+from bayesbandit.runtime import fingerprints, user_modules
 from tests.cases import few
 from tests.commands import run
 
@@ -100,11 +100,11 @@ def packages(tmp_path, monkeypatch):
     install(folder, "second-package", "2.0", both)
     monkeypatch.syspath_prepend(folder)
     user_modules.installed.cache_clear()
-    user_modules._distributions.cache_clear()
+    fingerprints.distributions.cache_clear()
     yield folder
     for name in FILES:
         sys.modules.pop(name, None)
-    user_modules._distributions.cache_clear()
+    fingerprints.distributions.cache_clear()
 
 
 ASKED = {
