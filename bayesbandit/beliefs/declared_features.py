@@ -17,7 +17,7 @@ from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import Array
 from bayesbandit.forms import Arrays
 from bayesbandit.inference.base import NotFinite
-from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, StudentT
+from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -61,7 +61,7 @@ class DeclaredFeatures(FeatureMap):
         self.known = prior.mean[column], precision
         super().__init__(model.remembering(memory), plan.n_features)
 
-    def distribution(self, of: Regressions, k: int) -> Gaussian | StudentT:
+    def distribution(self, of: Regressions, k: int) -> Gaussian:
         """Return the posterior distribution of θ for arm k.
 
         Where the noise is unknown, its precision is that at a noise scale of 1.
@@ -82,7 +82,7 @@ class DeclaredFeatures(FeatureMap):
         if not self.method.learns_noise:
             return Gaussian(mean, precision, root, np.nan)
         shape = 0.5 * float(head.df)
-        return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
+        return StudentT(mean, precision, root, np.nan, shape, shape * float(head.sigma2) / noise)
 
     def posterior(self, of: Regressions, k: int, rows: Arrays | None) -> Posterior:
         coefficients = self.distribution(of, k)
@@ -159,7 +159,7 @@ def columns(plan: Plan) -> Array | None:
     return map.argmax(axis=0) if one_each else None
 
 
-def regression(engine: ExactGaussian, intercept: bool) -> tuple[Ridge, ExactDistribution]:
+def regression(engine: ExactGaussian, intercept: bool) -> tuple[Ridge, Gaussian]:
     """Return a `Ridge` with the noise of a closed form, and its prior of θ.
 
     The noise variance is 1 if each row has its own.

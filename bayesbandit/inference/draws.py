@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pymc as pm
+
+    from bayesbandit.inference.plan import Plan
 
 MIN_DRAWS_TO_JUDGE = 64  # of the one chain of a bandit
 MIN_ESS_SHARE = 0.05  # the least ESS/S
@@ -26,20 +28,6 @@ Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and cov
 
 
 MOMENT_DRAWS = 4000  # for moments that have no closed form, of a posterior that has one
-
-
-class Planned(Protocol):
-    """The part of a `Plan` that results need.
-
-    method: what the engine made of the model. outcomes: what the model computes from its free
-    variables.
-    """
-
-    @property
-    def method(self) -> Any: ...
-
-    @property
-    def outcomes(self) -> Any: ...
 
 
 class PoorDiagnostics(UserWarning):
@@ -103,33 +91,31 @@ class Known(ABC):
         return Diagnostics({}, {})
 
     @abstractmethod
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return draws of the free variables by name, (size, *shape)."""
 
     def chains(
-        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
+        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Return draws by name, (chains, draws, *shape); a sampler returns its own."""
         flat = self.samples(plan, chains * draws, rng)
         return {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in flat.items()}
 
     @abstractmethod
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return mean rewards at x (n, d) under draws: (size, n), or (size, n, K) over arms."""
 
     @abstractmethod
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return means and sds of the mean rewards at x (n, d): (n,) each, or (n, K)."""
 
     @abstractmethod
-    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
+    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Moments]:
         """Return the moments of variables and deterministic quantities by name."""
 
-    def marginals(self, plan: Planned) -> dict[str, Any]:
+    def marginals(self, plan: Plan) -> dict[str, Any]:
         """Return marginal distributions of scipy.stats, by name, of variables that have them.
 
         The parameters of a distribution have the variable's shape.
@@ -167,30 +153,28 @@ class SampledDraws(Known):
             self.acceptance,
         )
 
-    def flat(self, plan: Planned) -> dict[str, np.ndarray]:
+    def flat(self, plan: Plan) -> dict[str, np.ndarray]:
         """Return the draws of all chains, by name, (S, *shape)."""
         draws = {k: self.values[k] for k in plan.outcomes.names}
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
 
-    def for_moments(self, plan: Planned) -> dict[str, np.ndarray]:
+    def for_moments(self, plan: Plan) -> dict[str, np.ndarray]:
         """Return the values by name, (S, *shape), whose moments are the posterior's."""
         return self.flat(plan)
 
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Pick draws at random."""
         flat = self.flat(plan)
         chosen = rng.choice(len(next(iter(flat.values()))), size)
         return {k: v[chosen] for k, v in flat.items()}
 
     def chains(
-        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
+        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Return its own draws."""
         return {k: self.values[k] for k in plan.outcomes.names}
 
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """Pick draws at random, without repetition up to their number."""
         flat = self.flat(plan)
         S = len(next(iter(flat.values())))
@@ -198,12 +182,12 @@ class SampledDraws(Known):
         return plan.outcomes.mean_reward({k: v[chosen] for k, v in flat.items()}, x)
 
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         means = plan.outcomes.mean_reward(self.for_moments(plan), x)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
-    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Any]:
+    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Any]:
         flat = self.for_moments(plan)
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
 

@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
-from bayesbandit.inference.draws import Planned, SampledDraws
+from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import shapes_of
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.transforms import support
@@ -29,6 +29,8 @@ from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 if TYPE_CHECKING:
     import pymc as pm
+
+    from bayesbandit.inference.plan import Plan
 
 DIFFERENCE_STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
 MAX_NEWTON_STEPS = 50  # of Newton's method, once near the mode
@@ -105,7 +107,7 @@ class NormalDraws(SampledDraws):
 
     normal: Normal = field(kw_only=True, repr=False)
 
-    def for_moments(self, plan: Planned) -> dict[str, np.ndarray]:
+    def for_moments(self, plan: Plan) -> dict[str, np.ndarray]:
         values = plan.method.target.constrain(self.normal.points())
         return {k: values[k] for k in plan.outcomes.names}
 

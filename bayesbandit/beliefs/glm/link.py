@@ -22,7 +22,7 @@ from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.checks import Array
 from bayesbandit.forms import Numbers, State
 from bayesbandit.inference.base import NotThisEngine
-from bayesbandit.inference.exact.distributions import ExactDistribution
+from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
@@ -74,7 +74,7 @@ class Link:
         """Return the prediction of mean rewards from that of η."""
         return Increasing(eta, self.glm.family)
 
-    def known(self, of: ExactDistribution) -> Linearized:
+    def known(self, of: Gaussian) -> Linearized:
         """Return the distribution of the variables from that of the coefficients."""
         return Linearized(of.mean, of.precision, of.cholesky, np.nan, self.glm)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 from scipy.special import betaln, gammaln
 
-from bayesbandit.inference.draws import Moments, Planned
+from bayesbandit.inference.draws import Moments
 from bayesbandit.inference.exact.distributions import Exact
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -51,18 +54,18 @@ class OneNumber(Exact):
         # ∫₀^∞ v^{a−1} e^{−bv} dv = Γ(a)/b^a
         return float(gammaln(self.a) - self.a * math.log(self.b))
 
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.name: np.asarray(self.distribution.rvs(size, random_state=rng))}
 
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         if plan.method.itself:
             return np.full(len(x), self.mean), np.full(len(x), self.sd)
         return super().moments(plan, x, rng)
 
-    def closed(self, plan: Planned) -> dict[str, Moments]:
+    def closed(self, plan: Plan) -> dict[str, Moments]:
         return {self.name: (self.mean, self.sd)}
 
-    def marginals(self, plan: Planned) -> dict[str, Any]:
+    def marginals(self, plan: Plan) -> dict[str, Any]:
         return {self.name: self.distribution}

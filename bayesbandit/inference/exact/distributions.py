@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -14,8 +14,11 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import poch
 
-from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, Planned, described, moments
+from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import affine
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.plan import Plan
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 RELATIVE_TOLERANCE = 1e-9  # of a log density, relative
@@ -32,26 +35,24 @@ class Exact(Known):
         """The log of the integral of the density without its constant."""
 
     @abstractmethod
-    def closed(self, plan: Planned) -> dict[str, Moments]:
+    def closed(self, plan: Plan) -> dict[str, Moments]:
         """Return the moments, by name, that have a closed form."""
 
     @property
     def evidence(self) -> float | None:
         return None if math.isnan(self.log_evidence) else self.log_evidence
 
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(plan.outcomes.mean_reward(self.samples(plan, size, rng), x))
 
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the moments of draws."""
         means = self.rewards(plan, x, MOMENT_DRAWS, rng)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
-    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
+    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Moments]:
         """Return moments in closed form, or of draws where there is no closed form."""
         found = self.closed(plan)
         order = [*plan.outcomes.names, *plan.outcomes.deterministic]
@@ -62,8 +63,8 @@ class Exact(Known):
 
 
 @dataclass(frozen=True)
-class ExactDistribution(Exact):
-    """θ given a noise precision q is N(mean, (qΛ)⁻¹).
+class Gaussian(Exact):
+    """θ given a noise precision q is N(mean, (qΛ)⁻¹); here q is 1, in a `StudentT` it is unknown.
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
     density of the rewards given everything else, all constants included.
@@ -72,32 +73,33 @@ class ExactDistribution(Exact):
     mean: np.ndarray
     precision: np.ndarray
     cholesky: np.ndarray
+    log_evidence: float
 
-    def method(self, plan: Planned) -> Any:
+    def method(self, plan: Plan) -> Any:
         """Return what arranges the variables in θ."""
         return plan.method
 
     @property
-    @abstractmethod
     def variance(self) -> float:
         """The mean of 1/q."""
+        return 1.0
 
-    @abstractmethod
     def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return draws of 1/q (S,)."""
+        return np.ones(size)
 
-    @abstractmethod
     def precisions(self, p: np.ndarray) -> np.ndarray:
         """Return the quantiles of q at probabilities p."""
+        return np.ones_like(p)
 
-    @abstractmethod
     def log_kernel(self, q: np.ndarray) -> np.ndarray:
         """Return the log density (n,) at θ = mean and q (n,), without its constant `log_volume`."""
+        return np.zeros_like(q)
 
-    @abstractmethod
     def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
         """Return the distribution of elements of θ, of scipy.stats; their sds are `root` at
         q = 1."""
+        return stats.norm(mean, root)
 
     @property
     def log_volume(self) -> float:
@@ -125,22 +127,20 @@ class ExactDistribution(Exact):
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return independent draws by name."""
         theta, sigma2 = self.draw(size, rng)
         drawn = self.method(plan).split(theta) | self.method(plan).noise_drawn(sigma2)
         return {k: drawn[k] for k in plan.outcomes.names}
 
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         if not self.method(plan).affine:
             return super().rewards(plan, x, size, rng)
         A, b = self.method(plan).linear_map(x)
         return np.asarray(np.tensordot(self.draw(size, rng)[0], A, axes=(1, -1)) + b)
 
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
         if not self.method(plan).affine:
@@ -151,41 +151,19 @@ class ExactDistribution(Exact):
         sd = np.sqrt((half**2).sum(axis=0)) * math.sqrt(self.variance)
         return A @ self.mean + b, sd.reshape(b.shape)
 
-    def closed(self, plan: Planned) -> dict[str, Moments]:
+    def of_variables(self, plan: Plan) -> dict[str, Moments]:
+        """Return the moments of the variables in θ, by name."""
         inside = self.method(plan).moments(self.mean, self.covariance)
         return {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
 
-    def marginals(self, plan: Planned) -> dict[str, Any]:
+    def marginals(self, plan: Plan) -> dict[str, Any]:
         inside = self.method(plan).moments(self.mean, self.inverse)
         return {k: self.marginal(m, scales(m, square)) for k, (m, square) in inside.items()}
 
-
-@dataclass(frozen=True)
-class Gaussian(ExactDistribution):
-    """θ ~ N(mean, Λ⁻¹): q is 1."""
-
-    log_evidence: float
-
-    @property
-    def variance(self) -> float:
-        return 1.0
-
-    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return np.ones(size)
-
-    def precisions(self, p: np.ndarray) -> np.ndarray:
-        return np.ones_like(p)
-
-    def log_kernel(self, q: np.ndarray) -> np.ndarray:
-        return np.zeros_like(q)
-
-    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
-        return stats.norm(mean, root)
-
-    def closed(self, plan: Planned) -> dict[str, Moments]:
+    def closed(self, plan: Plan) -> dict[str, Moments]:
         """Return moments of the variables, and of those deterministic quantities that are affine
         in them."""
-        found = super().closed(plan)
+        found = self.of_variables(plan)
         method = self.method(plan)
         if not plan.outcomes.deterministic:
             return found
@@ -213,7 +191,7 @@ class Gaussian(ExactDistribution):
 
 
 @dataclass(frozen=True)
-class StudentT(ExactDistribution):
+class StudentT(Gaussian):
     """1/q = σ² ~ InverseGamma(shape, scale).
 
     θ by itself is Student-t with 2 shape degrees of freedom.
@@ -221,7 +199,6 @@ class StudentT(ExactDistribution):
 
     shape: float
     scale: float
-    log_evidence: float
 
     @property
     def df(self) -> float:
@@ -256,17 +233,17 @@ class StudentT(ExactDistribution):
         gamma = math.lgamma(self.shape) - self.shape * math.log(self.scale)
         return super().log_volume + gamma
 
-    def marginals(self, plan: Planned) -> dict[str, Any]:
+    def marginals(self, plan: Plan) -> dict[str, Any]:
         """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
         k = float(self.method(plan).exponent)
         # s = q^{1/k} = b^{−1/k} G^{1/k}, G ~ Gamma(a, 1)
         scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
         return super().marginals(plan) | {self.method(plan).scale_name: scale}
 
-    def closed(self, plan: Planned) -> dict[str, Moments]:
+    def closed(self, plan: Plan) -> dict[str, Moments]:
         """Return moments of the variables, the noise scale as it is declared among them."""
         noise = self.power(1.0 / self.method(plan).exponent)
-        return super().closed(plan) | {self.method(plan).scale_name: noise}
+        return self.of_variables(plan) | {self.method(plan).scale_name: noise}
 
     def power(self, p: float) -> Moments:
         """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are infinite."""

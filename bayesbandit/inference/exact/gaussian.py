@@ -17,7 +17,6 @@ from scipy.linalg import solve_triangular
 from bayesbandit.inference.base import matching
 from bayesbandit.inference.exact.distributions import (
     RELATIVE_TOLERANCE,
-    ExactDistribution,
     Gaussian,
     differs,
 )
@@ -93,7 +92,7 @@ class ExactGaussian(GaussianBlock):
 
     def posterior(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
-    ) -> ExactDistribution:
+    ) -> Gaussian:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
         `checked`.
 
@@ -113,7 +112,7 @@ class ExactGaussian(GaussianBlock):
         return known
 
     @property
-    def prior_distribution(self) -> ExactDistribution:
+    def prior_distribution(self) -> Gaussian:
         """The prior; refused where it is improper."""
         natural = self.prior
         L, half, mean = self.solve(natural.precision, natural.shift)
@@ -123,12 +122,12 @@ class ExactGaussian(GaussianBlock):
 
     def about(
         self, mean: Array, precision: Array, L: Array, power: float, rate: float, constant: float
-    ) -> ExactDistribution:
+    ) -> Gaussian:
         """Return the distribution about a mean (D,), where η is 0; refused where it is improper."""
         known = Gaussian(mean, precision, L, 0.0)
         return replace(known, log_evidence=constant - rate + known.log_volume)
 
-    def checked(self, known: ExactDistribution, data: Data) -> None:
+    def checked(self, known: Gaussian, data: Data) -> None:
         """Run the identity test: at the mean and up to four sds from it, at q from the middle and
         the tails, the model's log density of these rows and its gradient in θ are those of
         `known`, to rounding or to 1e-5 posterior sds."""

@@ -177,7 +177,7 @@ class NormalInverseGamma(ExactGaussian):
         if a <= 0.0 or b <= 0.0:
             label = self.density.label(self.scale_name)
             raise improper(ENGINE, f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
-        known = StudentT(mean, precision, L, a, b, 0.0)
+        known = StudentT(mean, precision, L, 0.0, a, b)
         return replace(known, log_evidence=constant + known.log_volume)
 
 

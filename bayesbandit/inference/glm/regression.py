@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.draws import Planned
 from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.families import Family
@@ -22,6 +21,8 @@ from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
+
+    from bayesbandit.inference.plan import Plan
 
 MAX_NEWTON_STEPS = 100
 MAX_HALVINGS = 40
@@ -76,17 +77,15 @@ class Linearized(Gaussian):
 
     glm: Regression
 
-    def method(self, plan: Planned) -> ExactGaussian:
+    def method(self, plan: Plan) -> ExactGaussian:
         return self.glm.block
 
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         # draws of θ are of the normal; the link is applied to each
         return self.glm.family.mean(super().rewards(plan, x, size, rng))
 
     def moments(
-        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         # η = a'θ + b is normal under the approximation, and the mean reward a function of η alone
         return self.glm.family.moments(*super().moments(plan, x, rng))
