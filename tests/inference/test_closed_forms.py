@@ -77,7 +77,7 @@ def test_draws_have_the_posteriors_moments(declare):
 def test_the_spread_of_a_noise_sd_keeps_its_digits_after_many_rows(shape):
     """σ/E[σ] − 1 of an inverse gamma σ² has the variance 1/(4a) + O(1/a²)."""
     one = np.eye(1)
-    known = StudentT(np.zeros(1), one, one, shape, 2.0 * shape, 0.0)
+    known = StudentT(np.zeros(1), one, one, 0.0, shape, 2.0 * shape)
     mean, sd = known.power(-0.5)
     assert np.isclose(mean, np.sqrt(2.0), rtol=1.0 / shape)
     assert np.isclose(sd / mean, 0.5 / np.sqrt(shape), rtol=1.0 / shape + 1e-5)
