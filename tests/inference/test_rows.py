@@ -20,9 +20,7 @@ from bayesbandit.inference.graph_analysis.form import (
     added,
     summands,
 )
-from bayesbandit.inference.graph_analysis.operations import elementwise_name
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
-from bayesbandit.inference.graph_analysis.row_noise import of_rows
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, RowWalk
 from tests.inference.declared import FAST
 
@@ -117,20 +115,6 @@ def test_no_row_of_what_is_said_to_be_along_the_rows_depends_on_another(steps):
 )
 def test_values_depend_on_no_more_than_is_said(graph, names):
     assert depends_on([graph], {"x": x, "r": r, "w": w}) == names
-
-
-@pytest.mark.parametrize(
-    ("graph", "parts"),
-    [
-        ((theta[0] - pt.clip(r, -1, 1)) ** 2 * w, [pt.clip(r, -1, 1)]),
-        (theta[0] * w * pt.zeros_like(r), []),
-        (theta[0] * w * r.shape[0], []),
-        (w * r, [r]),
-    ],
-)
-def test_what_is_computed_of_rows_alone(graph, parts):
-    found = of_rows(graph.sum(), [theta, w], [x, r, k])
-    assert [elementwise_name(v) for v in found] == [elementwise_name(v) for v in parts]
 
 
 FOLDED = pt.matrix("folded", shape=(None, 3))

@@ -12,21 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.form import quartered, rounded
-from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
 from bayesbandit.inference.graph_analysis.quadratic import Data, gradient
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
-
-
-Point = dict[Variable, np.ndarray]  # values of variables
 
 
 @dataclass(frozen=True)
@@ -51,49 +46,31 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     """Return how precise rows are, of a likelihood in which each row has its own mean reward alone.
 
     The likelihood, quadratic in mean rewards, is read as a function of the positive variables that
-    it is given, of weights, and of all that is computed of contexts, rewards and arms alone, as a
-    clipped reward is. The last two take random values, and others at a second point.
+    it is given, and of contexts, rewards and weights, at random rows of every arm and at others.
     """
     behind = set(ancestors([likelihood]))
     given = [v for v in given if v in behind]
-    weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
+    rows = [v for role, v in density.inputs.items() if role != "arm" and v in behind]
+    weights = [v for v in rows if v is density.inputs.get("weight")]
     nothing = RowNoise(not weights, bool(weights))
-    rows = [v for k, v in density.inputs.items() if k != "weight"]
-    computed = of_rows(likelihood, [density.mean_input, *given, *weights], rows)
-    vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in computed)
-    if not vectors or any(v.type.ndim for v in given):
+    seeds = dict.fromkeys([density.mean_input, *given, *rows], 1.0)
+    analytic = Analytic([likelihood], seeds, [*given, *weights])
+    if any(v.type.ndim for v in given) or analytic.fault(likelihood, most=1):
         return nothing
-    fresh = {v: v.type.clone(dtype="float64")() for v in computed}
-    above_zero = Analytic(computed, dict.fromkeys(rows, 1.0), ()).positive
-    positive = {*weights, *(fresh[v] for v in computed if v in above_zero)}
-    free = [*weights, *fresh.values()]
-    [graph] = clone_replace([likelihood], fresh, rebuild_strict=False)
-    seeds = dict.fromkeys([density.mean_input, *given, *free], 1.0)
-    if Analytic([graph], seeds, [*given, *positive]).fault(graph, most=1):
-        return nothing
-    rng = np.random.default_rng(0)
-    at, n = observer(density, graph, given, free)
-
-    def random() -> Point:
-        drawn = {v: rng.normal(size=n) for v in free}
-        return {v: np.exp(z) if v in positive else z for v, z in drawn.items()}
-
-    def weight(point: Point) -> np.ndarray:
-        return point[weights[0]] if weights else np.ones(n)
-
-    here = random()
-    there = random()
+    at = observer(density, likelihood, given)
+    here = random_rows(density, seed=0)
+    there = random_rows(density, seed=1)
+    weight, weight_there = (data[2] if weights else np.ones(len(data[2])) for data in (here, there))
     ones = np.ones(len(given))
-    other = np.exp(rng.normal(size=len(given)))
+    other = np.exp(np.random.default_rng(0).normal(size=len(given)))
     first = at(here, ones)
     moved = at(here, other)
     second = at(there, other)
-    heavier = at(here | {v: there[v] for v in weights}, ones)
+    x, reward, _, arm = here
+    heavier = at((x, reward, there[2], arm), ones)
     if not all((seen.precision > 0.0).all() for seen in (first, moved, second, heavier)):
         return nothing
-    by_weight = not weights or close(
-        heavier.precision / first.precision, weight(there) / weight(here)
-    )
+    by_weight = not weights or close(heavier.precision / first.precision, weight_there / weight)
     # where means are the rows' centres, a normal log density is ½ Σ log p and a constant
     expected = 0.5 * np.log(moved.precision / first.precision).sum()
     normal = by_weight and close(np.array([moved.left - expected]), np.array([first.left]))
@@ -102,12 +79,15 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     doubled = [at(here, ones + one).precision[0] for one in np.eye(len(given))]
     with np.errstate(all="ignore"):  # NaN where there is none, which equals nothing
         powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
-    factor = float(rounded(weight(here) / first.precision, VARIANCE_DIGITS)[0])
-    own = fresh.get(density.inputs["reward"])
-    for point, values, seen in ((here, ones, first), (there, other, second)):
-        precision = weight(point) * np.prod(values**powers) / factor
-        if own is None or not (close(seen.precision, precision) and close(seen.centre, point[own])):
-            return noise
+    factor = float(rounded(weight / first.precision, VARIANCE_DIGITS)[0])
+    precision = weight_there * np.prod(other**powers) / factor
+    if not (
+        close(first.precision, weight / factor)
+        and close(second.precision, precision)
+        and close(first.centre, reward)
+        and close(second.centre, there[1])
+    ):
+        return noise
     names = [str(v.name) for v in given]
     return replace(noise, factor=factor, powers=dict(zip(names, (-powers).tolist(), strict=True)))
 
@@ -122,49 +102,26 @@ class Seen(NamedTuple):
 
 
 def observer(
-    density: Density, graph: Variable, given: Sequence[Variable], free: Sequence[Variable]
-) -> tuple[Callable[[Point, np.ndarray], Seen], int]:
-    """Return a function that says what a likelihood says of rows, where `free` have the values of a
-    point and `given` others (P,); and the number of rows."""
-    x, reward, _, arm = random_rows(density, seed=0)
-    of_role = {"x": x, "reward": reward, "arm": arm}
-    roles = [role for role in density.inputs if role != "weight"]  # for their lengths alone
+    density: Density, likelihood: Variable, given: Sequence[Variable]
+) -> Callable[[Data, np.ndarray], Seen]:
+    """Return a function that says what a likelihood says of rows, where `given` have values
+    (P,)."""
     m = density.mean_input
-    slope = gradient(graph, m)
-    inputs = [m, *given, *free, *(density.inputs[role] for role in roles)]
-    read = Compiled(inputs, [slope, gradient(slope.sum(), m), graph])
+    slope = gradient(likelihood, m)
+    inputs = [m, *given, *density.inputs.values()]
+    read = Compiled(inputs, [slope, gradient(slope.sum(), m), likelihood])
 
-    def at(point: Point, values: np.ndarray) -> Seen:
-        rows = [*values, *(point[v] for v in free), *(of_role[role] for role in roles)]
+    def at(data: Data, values: np.ndarray) -> Seen:
+        rows = [*values, *density.arguments(data)]
         # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
-        zero = np.zeros(len(x))
+        zero = np.zeros(len(data[0]))
         u, curvature, _ = read(zero, *rows)
         precision = zero - curvature
         with np.errstate(all="ignore"):
             centre = u / precision
             return Seen(precision, centre, float(read(centre, *rows)[2]))
 
-    return at, len(x)
-
-
-def of_rows(
-    graph: Variable, moving: Sequence[Variable], rows: Sequence[Variable]
-) -> list[Variable]:
-    """Return the largest parts of a graph that are computed of `rows` alone, and of none of the
-    variables in `moving`."""
-    moves = set(moving)
-    still = set(rows)
-    parts = dict[Variable, None]()
-    for node in toposort([graph], blockers=[*moving, *rows]):
-        if kind(node) == "shape":
-            continue
-        values = node.inputs[1:] if elementwise_name(node.outputs[0]) == "Second" else node.inputs
-        if not moves.isdisjoint(values):
-            moves.update(node.outputs)
-            parts |= dict.fromkeys(v for v in values if v in still)
-        elif not still.isdisjoint(values):
-            still.update(node.outputs)
-    return list(parts)
+    return at
 
 
 def random_rows(density: Density, seed: int) -> Data:
