@@ -21,14 +21,6 @@ from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
 
 PRIOR_KEYS = ("dist", "kwargs", "dims", "centered", "transform")
-MAX_DEPTH = 40  # of a text
-OPENING_TOKENS = (
-    yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-    yaml.FlowSequenceStartToken,
-    yaml.FlowMappingStartToken,
-)
-CLOSING_TOKENS = yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken
 TRANSFORMS = tuple(  # allowed in a text, besides those of `register_tensor_transform`
     "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
     "softplus sqr sqrt square tanh".split()
@@ -46,26 +38,18 @@ def dump(name: str, priors: Mapping[str, Any]) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 
-def _check_size(text: str) -> None:
-    """Raise ValueError for a small YAML text that means a large value, or takes long to read."""
-    depth = 0
-    for token in yaml.scan(text):
-        if isinstance(token, yaml.AliasToken):
-            raise ValueError("aliases (*…) are not read")
-        depth += isinstance(token, OPENING_TOKENS) - isinstance(token, CLOSING_TOKENS)
-        if depth > MAX_DEPTH:
-            raise ValueError(f"more than {MAX_DEPTH} levels")
-
-
 def parse(text: str) -> tuple[str, dict[str, Any]]:
     """Return a model's name and priors from YAML; `from_data` reads each prior.
 
     Raise ValueError for another text.
     """
     try:
-        _check_size(text)
+        # a small text with aliases may mean a large value
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ValueError("aliases (*…) are not read")
         data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: also a number of too many digits
+    # ValueError: also a number of too many digits; RecursionError: too many levels
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"a model's text must be YAML: {_line(error)}") from error
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
         raise ValueError(

@@ -341,22 +341,16 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def compile_kernels(self) -> None:
-        """Compile the kernels of Gibbs, once, by a run on the meaningless rows that a model has.
+        """Compile the kernels of Gibbs by a run on the meaningless rows that a model has, with
+        rewards of 0 and 1; where the likelihood excludes these, of 1 and 2, or of 1/3 and 2/3.
 
         Weights are 1, because a probit likelihood wants whole ones.
         """
-        if self.engine == gibbs.ENGINE:
-            _ = self._warm
-
-    @cached_property
-    def _warm(self) -> None:
+        if self.engine != gibbs.ENGINE:
+            return
         rows = rows_of(self.built)
-        self._try(rows | {"weight": np.ones(len(rows["x"]))})
-
-    def _try(self, rows: Data) -> None:
-        """Run the sampler on rows, by role, with rewards of 0 and 1; where the likelihood excludes
-        these, of 1 and 2, or of 1/3 and 2/3."""
         reward = rows["reward"]
+        rows["weight"] = np.ones(len(reward))
         for tried in (reward, 1.0 + reward, (1.0 + reward) / 3.0):
             try:
                 with np.errstate(all="ignore"):
