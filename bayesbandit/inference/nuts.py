@@ -21,7 +21,8 @@ from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import row_axes
 from bayesbandit.inference.graph_analysis.eligibility import discrete
-from bayesbandit.inference.pymc_model.template import at_start, rows_of, set_rows
+from bayesbandit.inference.pymc_model.template import rows_of, set_rows
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -131,7 +132,8 @@ class Nuts:
                 return self.sample(data, draws, chains, None, seed, None, cores, target_accept)
             with COMPILE:
                 set_rows(self.model, data)
-                check_start(ENGINE, at_start(self.model))
+                log_density = self.model.compile_logp(mode=UNCOMPILED_MODE)
+                check_start(ENGINE, log_density(self.model.initial_point()))
             reason = f"nuts: nutpie failed: {_first_line(error)}"
             if (largest := np.abs(data["x"]).max(initial=0.0)) > LARGE_CONTEXT:
                 reason += (

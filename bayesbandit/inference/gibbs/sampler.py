@@ -140,7 +140,7 @@ class Gibbs(Reading):
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
-        seed: int | np.random.SeedSequence = 0,
+        seed: int = 0,
         start: Sequence[Position] | None = None,
     ) -> SampledDraws:
         """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
@@ -159,7 +159,7 @@ class Gibbs(Reading):
         last: list[Position] = []
         with one_thread():
             whole, sweep = self.target(rows)
-            for i, stream in enumerate(chain_seeds(seed, chains)):
+            for i, stream in enumerate(np.random.SeedSequence(seed).spawn(chains)):
                 rng = np.random.default_rng(stream)
                 state = self.resumed(start[i % len(start)], rows) if start else self.start(n, rng)
                 state = self.beginning(whole, state, cold=not start)
@@ -214,14 +214,6 @@ class Gibbs(Reading):
             state[k] = np.ones(n)
             state[k][: min(n, len(value))] = value[:n]
         return state
-
-
-def chain_seeds(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
-    """Return a stream for each chain, the same ones however often they are asked for."""
-    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return [
-        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i)) for i in range(chains)
-    ]
 
 
 def check_own_rows(reading: Reading) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,6 @@ from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.inference.graph_analysis.density import rows_of as rows_of
-from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
-
-HSGP = (
-    "; pm.gp.HSGP takes its centre, and by `c` its bounds, from the first contexts that it is given"
-    ": call gp.prior_linearized(corners) before, with the least and the greatest context, (2, d)"
-)
 
 
 def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
@@ -35,11 +28,6 @@ def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     }
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
         pm.set_data(values)
-
-
-def at_start(model: pm.Model) -> float:
-    """Return the log density at the variables' initial point."""
-    return float(model.compile_logp(mode=UNCOMPILED_MODE)(model.initial_point()))
 
 
 def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
@@ -63,9 +51,7 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
             model.declare(inputs, coords)
         except Exception as error:  # whatever a declaration does without values, which is its own
             text = str(error).strip().splitlines() or [""]
-            modules = {f.f_globals.get("__name__") for f, _ in walk_tb(error.__traceback__)}
-            advice = HSGP if "pymc.gp.hsgp_approx" in modules else ""
-            return f"{type(error).__name__}: {text[0]}{advice}"
+            return f"{type(error).__name__}: {text[0]}"
     return ""
 
 
