@@ -125,7 +125,7 @@ def overdispersed(x, reward, theta, alpha):
         (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(beside), "depends on 'tau'"),
         (learned(bb.Prior("HalfFlat")), "HalfFlat: improper"),
         (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(together), "many coefficients"),
-        (overdispersed, "'reward' ~ NegativeBinomial: its dispersion 'alpha' is learned"),
+        (overdispersed, "'reward' ~ NegativeBinomial: depends on 'alpha' besides"),
     ],
 )
 def test_what_is_left_to_nuts_is_left_with_a_reason(model, why):

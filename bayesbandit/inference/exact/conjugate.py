@@ -183,16 +183,12 @@ class ConjugateEngine:
         if not math.isfinite(constant):
             raise NotFinite(f"the log density of the rows is not finite; got {constant}")
         # proper if both exponents are above −1: a, b > 0
-        found = self._of(alpha, beta)
+        found = OneNumber(self.name, self.is_beta, alpha + 1.0, beta + self.is_beta)
         if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
             label = self.density.label(self.name)
             kind = "beta" if self.is_beta else "gamma"
             raise improper(ENGINE, f"{label}: improper, {kind} of ({found.a:g}, {found.b:g})")
         return found
-
-    def _of(self, alpha: float, beta: float) -> OneNumber:
-        """Return the distribution of α and β, which may be improper."""
-        return OneNumber(self.name, self.is_beta, alpha + 1.0, beta + self.is_beta)
 
     # ---- evaluation ------------------------------------------------------------------------------
 
@@ -261,10 +257,6 @@ class ConjugateEngine:
     def _likelihood(self) -> list[Variable]:
         return [term.graph for term in self.density.terms if term.on_data]
 
-    def excludes(self, reward: Array) -> Array:
-        """Return which of some rewards (n,) have no likelihood."""
-        return np.logical_not(interpreted(is_possible)(reward, self.is_beta, self.whole))
-
     def _adds_up(self, tested: Array) -> bool:
         """Return whether each reward adds w r to α, and w (1 − r) or w to β; set `whole`. tested:
         rewards (m,).
@@ -285,7 +277,8 @@ class ConjugateEngine:
         # a reward adds w r to α, and w (1 − r) or w to β
         wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]
         close = np.isclose(added, wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE)
-        if not close[:, possible].all() or (possible == self.excludes(tested)).any():
+        expected = interpreted(is_possible)(tested, binary, self.whole)
+        if not close[:, possible].all() or (possible != expected).any():
             return False
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
         graphs = of_whole(self._likelihood, reward) if self.whole else self._likelihood

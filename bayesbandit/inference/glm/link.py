@@ -144,9 +144,6 @@ class Link:
         named = {f"'{k}'": v for k, v in self.density.values.items()} | inputs
         if more := depends_on([graph], named) - data:
             what = " and ".join(sorted(more))
-            of_means = inputs.keys() | depends_on([self.density.mean], named)
-            if label.endswith("~ NegativeBinomial") and more.isdisjoint(of_means):
-                raise refuse(self.engine, f"{label}: its dispersion {what} is learned")
             raise refuse(self.engine, f"{label}: depends on {what} besides the linear predictor")
         rows = RowWalk([graph], dict.fromkeys([*inputs.values(), value], DATA_ROW))
         if why := rows.mixed(graph) if data else rows.apart(graph):
