@@ -257,6 +257,10 @@ class ConjugateEngine:
     def _likelihood(self) -> list[Variable]:
         return [term.graph for term in self.density.terms if term.on_data]
 
+    def excludes(self, reward: Array) -> Array:
+        """Return which of some rewards (n,) have no likelihood."""
+        return np.logical_not(interpreted(is_possible)(reward, self.is_beta, self.whole))
+
     def _adds_up(self, tested: Array) -> bool:
         """Return whether each reward adds w r to α, and w (1 − r) or w to β; set `whole`. tested:
         rewards (m,).
@@ -277,8 +281,7 @@ class ConjugateEngine:
         # a reward adds w r to α, and w (1 − r) or w to β
         wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]
         close = np.isclose(added, wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE)
-        expected = interpreted(is_possible)(tested, binary, self.whole)
-        if not close[:, possible].all() or (possible != expected).any():
+        if not close[:, possible].all() or (possible == self.excludes(tested)).any():
             return False
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
         graphs = of_whole(self._likelihood, reward) if self.whole else self._likelihood
