@@ -81,7 +81,8 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
         powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
     factor = float(rounded(weight / first.precision, VARIANCE_DIGITS)[0])
     precision = weight_there * np.prod(other**powers) / factor
-    if not (
+    # a reward that is observed several times is that of no one normal
+    if sum(term.on_data for term in density.terms) > 1 or not (
         close(first.precision, weight / factor)
         and close(second.precision, precision)
         and close(first.centre, reward)
