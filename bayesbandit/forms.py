@@ -120,7 +120,6 @@ class Row(tuple[object, ...]):
 
 ARM_NAME = (str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))  # of an arm
 FINITE_NUMBERS = Numbers()
-ABOVE_ZERO = Numbers(least=5e-324)
 AT_LEAST_ZERO = Numbers(least=0.0)
 
 

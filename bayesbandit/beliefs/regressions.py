@@ -21,7 +21,7 @@ from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, integer
-from bayesbandit.forms import Arrays, Form, State
+from bayesbandit.forms import Arrays, Form, Records, State
 from bayesbandit.kernels import arm as arm_numbers
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import HEAD_FIELDS
@@ -461,8 +461,8 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
-    def arms_form(self, n: int) -> object:
-        return ridge_arms.form(self.rules[0], n)
+    def arms_form(self, n: int) -> Records:
+        return ridge_arms.form(n, self.blocks.shape[2])
 
     def form(self, state: State, total: int) -> Form:
         rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}

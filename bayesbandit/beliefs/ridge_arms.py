@@ -11,7 +11,7 @@ from scipy.linalg import cholesky
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
 from bayesbandit.checks import Array
-from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
+from bayesbandit.forms import Numbers, Records
 from bayesbandit.kernels import arm as arm_numbers
 from bayesbandit.kernels import fading, linear, scoring
 from bayesbandit.kernels.rounds import update_many
@@ -34,16 +34,11 @@ def new_arms(n_arms: int, settings: Array) -> Array:
     return arms
 
 
-def form(settings: Array, n_arms: int, learns: bool = True) -> Records:
-    """Return the form of the numbers of arms.
-
-    learns: whether they have all numbers, and not only those that predict.
-    """
-    D = int(arm_numbers.named(settings).columns)
-    width = arm_numbers.arm_width(settings) if learns else interpreted(arm_numbers.core_width)(D)
-    parts: dict[str, object] = dict.fromkeys(("d", "lam", "weight_divisor"), ABOVE_ZERO)
-    parts |= {"sigma2": Numbers(least=0.0, most=np.inf), "df": Numbers(least=5e-324, most=np.inf)}
-    return Records(arm_numbers.arm_type(D, width), n_arms, parts)
+def form(n_arms: int, width: int) -> Records:
+    """Return the form of arms of so many numbers: σ² and the degrees of freedom may be infinite."""
+    head = arm_numbers.HEAD_WIDTH
+    parts = np.dtype([("head", "f8", (head,)), ("root", "f8", (width - head,))])
+    return Records(parts, n_arms, {"head": Numbers(least=-np.inf, most=np.inf)})
 
 
 class RidgeArms:

@@ -189,19 +189,6 @@ def sums_of(arm, folds):
     )
 
 
-def arm_type(D: int, width: int) -> np.dtype:
-    """Return the type of one arm's numbers as a record: those of HEAD, and the parts of `Arm`.
-
-    What fills a part up to whole cache lines has a name, too.
-    """
-    M = interpreted(stride)(D)
-    parts: list[tuple[str, type, tuple[int, ...]]] = [(name, float, ()) for name in HEAD_FIELDS]
-    for name in ("origin", "d", "t"):
-        parts += [(name, float, (D,)), (f"fill of {name}", float, (M - D,))]
-    kept = width - interpreted(core_width)(D)
-    return np.dtype([*parts, ("U", float, (D, M)), ("kept", float, (kept,))])
-
-
 def view(numbers: np.ndarray, D: int) -> Arm:
     """Return one arm's numbers by name, to Python: U as (D, D)."""
     arm: Arm = interpreted(arm_of)(numbers, D)

@@ -119,7 +119,7 @@ class Pooled(Inverse):
         }
 
     def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
-        regressions = regressions_of(belief)
+        width = interpreted(core_width)(layout.n_columns)
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
         form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
@@ -127,7 +127,7 @@ class Pooled(Inverse):
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
             rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, LARGEST_FLOAT), floor))
-            form[f"{i}.arms"] = ridge_arms.form(regressions.settings, len(arms), learns=False)
+            form[f"{i}.arms"] = ridge_arms.form(len(arms), width)
         return {**form, "rules": Row(*rules)}
 
     def restore(self, state: State, belief: Belief) -> None:
