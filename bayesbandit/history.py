@@ -74,12 +74,15 @@ class Layout:
         The result is a view of the rows.
         """
         p = self.records(rows)["propensity"]
-        missing = np.flatnonzero(np.isnan(p))
-        if missing.size:
-            out = np.empty(missing.size)
-            chances(rows[missing], -1, self.n_columns, len(self.arms), out)
-            p[missing] = out
+        self._compute(p, np.isnan(p), rows)
         return p
+
+    def _compute(self, p: Array, which: Array, rows: Array) -> None:
+        """Set the propensities p (n,) of the rows of a mask to what their moments give."""
+        if which.any():
+            out = np.empty(which.sum())
+            chances(rows[which], -1, self.n_columns, len(self.arms), out)
+            p[which] = out
 
     def floors(self, rows: Array) -> Array:
         """Return the minimum probability (n,) of an arm in decided rows (n, width)."""
@@ -95,10 +98,7 @@ class Layout:
         A round that was logged without one gets the probability that its stored moments give.
         """
         p = self.fill_propensities(rows).copy()
-        if (unlogged := np.flatnonzero(p == UNLOGGED)).size:
-            out = np.empty(unlogged.size)
-            chances(rows[unlogged], -1, self.n_columns, len(self.arms), out)
-            p[unlogged] = out
+        self._compute(p, p == UNLOGGED, rows)
         return p
 
 

@@ -20,8 +20,8 @@ from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
 
 OF_MODELS = {  # settings that bandits had, and what has them now
-    "Sampled": ("draws", "refit_below", "refit_every", "background"),
-    "Declared": ("engine", "half_life", "drift", "clock"),
+    **dict.fromkeys(("draws", "refit_below", "refit_every", "background"), "Sampled"),
+    **dict.fromkeys(("engine", "half_life", "drift", "clock"), "Declared"),
 }
 
 
@@ -47,11 +47,8 @@ def length(n_features: object, encoder: object) -> int:
 def refuse_settings(settings: Mapping[str, Any]) -> None:
     """Raise TypeError if there are any settings, which are not of a bandit."""
     for name, value in settings.items():
-        for kind, of_kind in OF_MODELS.items():
-            if name in of_kind:
-                raise TypeError(
-                    f"{name} is a setting of the model: bb.{kind}(model, {name}={value!r})"
-                )
+        if kind := OF_MODELS.get(name):
+            raise TypeError(f"{name} is a setting of the model: bb.{kind}(model, {name}={value!r})")
         raise TypeError(f"a bandit has no setting {name!r}")
 
 

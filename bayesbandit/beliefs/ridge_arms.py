@@ -161,24 +161,20 @@ class RidgeArms:
         normalised weights are settled at the end. Where rows fade, the result is as of the later
         clock.
         """
-        for mine, its in zip(self.arms, other.arms, strict=True):
-            if self.setting.rate:
-                now = float(max(arm_numbers.heads(mine)["clock"], arm_numbers.heads(its)["clock"]))
-                its = its.copy()
-                for arm in (mine, its):
-                    self._fade_to(now, arm)
+        others = other.arms
+        if self.setting.rate:
+            others = others.copy()
+            at_once = self.settings.copy()
+            arm_numbers.named(at_once).slack = 0.0  # fading may not wait
+            for both in zip(self.arms, others, strict=True):
+                now = max(float(arm_numbers.heads(arm)["clock"]) for arm in both)
+                for arm in both:
+                    fading.advance(arm[None], now, at_once)
+        for mine, its in zip(self.arms, others, strict=True):
             sums.merge(mine, its, self.settings)
         linear.pool_noise(self.arms, self.settings)
 
     # ---- forgetting ------------------------------------------------------------------------------
-
-    def _fade_to(self, tick: float, arm: Array) -> None:
-        """Bring an arm to this tick, also if fading could wait."""
-        head = arm_numbers.heads(arm)
-        share = np.exp(self.setting.rate * (head["clock"] - tick))
-        head["clock"] = tick
-        if head["n"] > 0 and share < 1.0:
-            fading.fade(arm, share, self.settings, np.empty(linear.scratch(self.settings)))
 
     def count_left(self, arm: Array, share: Array) -> None:
         """Add the shares (n,) of rows to what is left of their arms' rows."""
