@@ -80,20 +80,6 @@ def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> Array:
     return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
 
 
-def check_weighable(bandit: Bandit, x: Array) -> None:
-    """Raise ValueError if x lacks the features from which missing propensities are computed.
-
-    They are needed where propensities give the weights.
-    """
-    if bandit.of_arms and x.ndim == 2:
-        K = len(bandit.arms)
-        d = bandit.n_features
-        raise ValueError(
-            f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
-            "rounds without a propensity are by the bandit's current probabilities"
-        )
-
-
 def _encoded(bandit: Bandit, x: Contexts) -> Contexts:
     """Return encoded contexts; a list of lists of rows by name is one of several contexts."""
     if bandit.encoder is None or not (isinstance(x, list) and x and isinstance(x[0], list)):

@@ -125,7 +125,12 @@ def _update(
     batch = None
     rows_kept = slice(None)
     if propensity is None and weighs_by_propensity(bandit):
-        arm_features.check_weighable(bandit, x)
+        if bandit.of_arms and x.ndim == 2:
+            raise ValueError(
+                f"give the propensities, or the features of all arms, {(n, *bandit.layout.shape)}: "
+                "the weights of rounds without a propensity are by the bandit's current "
+                "probabilities"
+            )
         # not as of now: what is learned later, as in a replay, is the same
         latest = None if tick is None else float(tick.max())
         rows, rule = choosing.describe(draft, x, bandit.all_arms, now, held=True, tick=latest)
