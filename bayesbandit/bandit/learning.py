@@ -17,6 +17,7 @@ from bayesbandit.bandit import (
 )
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
+from bayesbandit.bandit.observed import keys_of
 from bayesbandit.beliefs.base import Forgets, check_counted, needed
 from bayesbandit.beliefs.sums import MIN_ROWS_TO_SUM
 from bayesbandit.checks import Array, Contexts
@@ -57,9 +58,11 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
         r = checks.one_a_row(reward, n, what)
         if n == 0:  # the part of a batch whose rewards came is empty
             return
-        if repeated := bandit.observed.repeated(decision):
-            row = min(repeated)
-            raise ValueError(f"{repeated[row]}{'' if one else f': row {row}'}")
+        if (row := bandit.observed.repeated(decision)) is not None:
+            raise ValueError(
+                f"the reward of decision {keys_of(decision)[row]} has been learned, and a reward "
+                f"counts once{'' if one else f': row {row}'}"
+            )
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x = checks.contexts(np.atleast_2d(decision.x), bandit.n_features)  # already encoded

@@ -33,20 +33,16 @@ class Observed(dict[str, None]):
         for key in list(islice(self, max(0, len(self) - MOST_IDS))):
             del self[key]
 
-    def repeated(self, decision: Decision) -> dict[int, str]:
-        """Return the rows of a decision that were learned, or come twice, with the reason."""
+    def repeated(self, decision: Decision) -> int | None:
+        """Return the first row of a decision that was learned, or comes twice; None: no row."""
         if decision.ids is None and decision.learned_by is None:
-            return {}
-        keys = keys_of(decision)
+            return None
         seen = set[str]()
-        repeats = {}
-        for i, key in enumerate(keys):
+        for i, key in enumerate(keys_of(decision)):
             if decision.learned_by is self or key in self or key in seen:
-                repeats[i] = (
-                    f"the reward of decision {key} has been learned, and a reward counts once"
-                )
+                return i
             seen.add(key)
-        return repeats
+        return None
 
     def learned(self, decision: Decision) -> None:
         """Remember that a decision was learned."""

@@ -128,6 +128,7 @@ def restore(
     bandit.stream = arrays["stream"]
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.ahead = meta.get("ahead", 0.0)
+    verify.check_history(bandit.layout, meta, arrays["history"])
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
     states = verify.states(meta, arrays)
     verify.check_state(bandit, "belief", states["belief"])

@@ -28,8 +28,8 @@ from bayesbandit.forms import (
     demand,
     unprefixed,
 )
-from bayesbandit.history import UNLOGGED
-from bayesbandit.kernels.row_layout import KINDS, TAIL, row_type
+from bayesbandit.history import UNLOGGED, Layout
+from bayesbandit.kernels.row_layout import KINDS
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -72,26 +72,22 @@ def check(meta: State, arrays: Arrays) -> None:
     used = stream[0]
     demand(0 <= used <= len(stream) - 2 and used == int(used), f"stream[0] is {used}")
     demand(stream[-1] == meta["t"], f"t is {stream[-1]} and {meta['t']}")
-    _check_history(meta, arrays["history"])
 
 
-def _check_history(meta: State, rows: Array) -> None:
+def check_history(layout: Layout, meta: State, rows: Array) -> None:
     """Raise `Broken` if a row has a number that a kernel cannot use, as an index or a scale."""
-    K = len(meta["names"])
     total = meta["total"]
     limit = meta["limit"]
-    D = rows.shape[-1] - TAIL - 3 * K
-    demand(D - meta["n_features"] in (0, 1), f"history has {rows.shape[-1]} columns")
     parts = {
         "mean": Numbers(least=-np.inf),
         "scale": Numbers(least=0.0, most=np.inf),
         "last": Numbers(least=-np.inf, most=np.inf),
-        "arm": Numbers(least=-len(meta["retired"]), most=K - 1, whole=True),
+        "arm": Numbers(least=-len(meta["retired"]), most=len(layout.arms) - 1, whole=True),
         "rule": Numbers(least=min(KINDS), most=max(KINDS), whole=True),
         "propensity": Numbers(least=0.0, most=UNLOGGED, nan=True),
     }
     n_kept = total if limit is None else min(total, limit)
-    forms.check(rows, Records(row_type(D, K), n_kept, parts), "history")
+    forms.check(rows, Records(layout.row_type, n_kept, parts), "history")
 
 
 def states(meta: State, arrays: Arrays) -> dict[str, State]:
@@ -117,12 +113,10 @@ def check_state(bandit: Bandit, part: str, state: State) -> None:
 
 
 def check_counts(bandit: Bandit) -> None:
-    """Raise `Broken` if a belief's counts do not fit its bandit, or its history has other rows."""
+    """Raise `Broken` if a belief's counts do not fit its bandit."""
     n = np.asarray(bandit.belief.n)
     K = len(bandit.arms)
     total = bandit.history.total
     forms.check(n.astype(np.float64), Numbers((K,), 0, whole=True), "the rounds of its arms")
     if type(bandit.belief).__module__.startswith("bayesbandit."):
         demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
-        width = bandit.history.rows.shape[1]
-        demand(width == bandit.layout.width, f"its history has {width} columns")
