@@ -344,13 +344,17 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def compile_kernels(self) -> None:
-        """Compile the kernels of Gibbs by a run on the meaningless rows that a model has, with
-        rewards of 0 and 1; where the likelihood excludes these, of 1 and 2, or of 1/3 and 2/3.
+        """Compile the kernels of Gibbs, once."""
+        if self.engine == gibbs.ENGINE:
+            _ = self._warm
+
+    @cached_property
+    def _warm(self) -> None:
+        """A run on the meaningless rows that a model has, with rewards of 0 and 1; where the
+        likelihood excludes these, of 1 and 2, or of 1/3 and 2/3.
 
         Weights are 1, because a probit likelihood wants whole ones.
         """
-        if self.engine != gibbs.ENGINE:
-            return
         rows = rows_of(self.built)
         reward = rows["reward"]
         rows["weight"] = np.ones(len(reward))

@@ -97,7 +97,8 @@ CRAFTED = {
     "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
     "draws of another shape": ("by Gibbs", lambda meta, a: a.update(
         {"belief.0.values.theta": a["belief.0.values.theta"][:, :1].copy()})),
-    "weights of draws that are none": ("by Gibbs", put("belief.0.weight", 0, np.nan)),
+    "weights of draws that are none": ("by Gibbs", lambda meta, a: a.update(
+        {"belief.0.weight": np.full(len(a["belief.0.values.theta"]), np.nan)})),
     "a state of points": ("by Gibbs", lambda meta, a: a.update({"belief.0.state": np.eye(3)})),
     "chains' counts": ("by Gibbs", say("belief", "0.counts", 0, value=-5)),
     "a loop": ("forest", lead("belief.0.left", 0)),
