@@ -224,6 +224,10 @@ class Decision:
             several = values.keys() & {*BOUNDS_OF_PARTS, "arm", "id"}
             values = values | {k: [values[k]] for k in several}
         ids = values["id"]
+        demand(
+            isinstance(ids, list),
+            f"id must be a list, with a text for each arm of the list; got {ids!r}",
+        )
         check(ids, [str], "id")
         n = len(values["arm"])
         K = len(arms)
