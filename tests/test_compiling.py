@@ -72,15 +72,6 @@ def test_an_error_in_a_part_is_raised():
     assert half(1.0, 2.0) == 0.25
 
 
-def test_what_is_remembered_of_an_operation_is_of_one_error_model():
-    """The same operation on the same types raises in one kernel, and gives ∞ in another."""
-    numpy_share = njit(cache=False, error_model="numpy")(share.py_func)
-    assert numpy_share(1.0, 0.0) == np.inf
-    with pytest.raises(ZeroDivisionError):
-        share(1.0, 0.0)
-    assert numpy_share(2.0, 0.0) == np.inf
-
-
 def test_a_kernel_is_pickled_by_its_function():
     twin = pickle.loads(pickle.dumps(share))
     assert isinstance(twin, Kernel)

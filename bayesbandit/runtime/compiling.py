@@ -3,8 +3,7 @@
 Numba makes machine code, wrappers for Python and C and a file of every function, also of one that
 only ever runs inside another kernel, where all of it is done again. A `Part` is left as LLVM's
 input: the kernel around it is optimised once, as a whole. That is a third of the time in which a
-bandit compiles. `Typing` looks for the type of each operation once: another fifth. No result
-depends on either: LLVM keeps the order of operations (no `fastmath`).
+bandit compiles. No result depends on it: LLVM keeps the order of operations (no `fastmath`).
 
 What a bandit cannot reach is not compiled for it. A constant of a kernel's module that is True
 stands for something that may happen; `without` gives the kernel in which it does not.
@@ -18,17 +17,14 @@ import sys
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
-from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
-from numba.core.targetconfig import ConfigStack
-from numba.core.typing import Context
 
 from bayesbandit.runtime.caches import announced, complain, forgiving
 
@@ -56,45 +52,10 @@ class Part(JITCodeLibrary):
         self._finalized = True
 
 
-# What an operation on arguments of these types returns, by its id (for which it is kept here) and
-# by the error model, as what numba compiles for it depends on that.
-SIGNATURES: dict[tuple[int, Any, str], tuple[Any, Any]] = {}
+class PartCompiler(Compiler):
+    """Numba's compiler, which writes into a `Part`."""
 
-
-class Typing(Context):
-    """Numba's types, with a memory of what operations return.
-
-    Numba tries every overload of `+`, `[]` or `math.exp` again wherever it stands.
-    """
-
-    def __init__(self, shared: Context) -> None:
-        self.__dict__ = vars(shared)  # as numba goes on to learn of functions, so does this
-
-    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        """Return the signature of a call."""
-        is_operation = isinstance(func, types.BaseFunction | BuiltinFunctionType)
-        if kws or not is_operation:
-            return super().resolve_function_type(func, args, kws)
-        key = id(func), args, ConfigStack().top().error_model
-        if key not in SIGNATURES:
-            SIGNATURES[key] = func, super().resolve_function_type(func, args, kws)
-        return SIGNATURES[key][1]
-
-
-typing_of = cache(Typing)
-
-
-class KernelCompiler(Compiler):
-    """Numba's compiler, with a memory of types."""
-
-    def __init__(self, typing: Context, *settings: object) -> None:
-        super().__init__(typing_of(typing), *settings)
-
-
-class PartCompiler(KernelCompiler):
-    """The same, which writes into a `Part`."""
-
-    def __init__(self, typing: Context, target: Any, library: object, *settings: object) -> None:
+    def __init__(self, typing: object, target: Any, library: object, *settings: object) -> None:
         super().__init__(typing, target, Part(target.codegen(), "part"), *settings)
 
 
@@ -139,7 +100,6 @@ CALLED = {  # of numba's classes, which are not its public interface
         "_finalize_final_module",
     ),
     CPUDispatcher: ("get_call_template", "get_overload"),
-    Context: ("resolve_function_type",),
 }
 KNOWN = all(name in dir(kind) for kind, names in CALLED.items() for name in names)
 if not KNOWN:
@@ -155,9 +115,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         if not KNOWN or config.DISABLE_JIT:
             return numba.njit(cache=cache, **options)(function)
         kernel = Kernel(
-            function,
-            targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options},
-            pipeline_class=KernelCompiler,
+            function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}
         )
         if cache:
             kernel.enable_caching()
