@@ -132,3 +132,16 @@ def test_a_first_round_compiles_what_it_needs(tmp_path):
     assert len(names) <= 78
     needless = "conjugate", "cross_validation", "draws", "best_arm"
     assert not [n for n in names for room in needless if f"bayesbandit.kernels.{room}" in n]
+
+
+def test_bandits_play_where_numba_is_told_to_compile_nothing():
+    play = """
+import bayesbandit as bb
+bandit = bb.LinTS(["a", "b"], 1, seed=0)
+decision = bandit.choose([0.5])
+bandit.observe(decision, 1.0)
+print(decision.propensity)
+"""
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    run = subprocess.run([sys.executable, "-c", play], capture_output=True, text=True, env=env)
+    assert run.stdout == "0.5\n", run.stderr

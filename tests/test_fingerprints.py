@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -140,3 +141,12 @@ def test_a_function_without_a_module_counts():
     exec("def made(): pass", names)
     assert names["made"].__module__ is None
     assert fingerprint(names["made"]) != ""
+
+
+def test_threads_that_load_a_file_at_once_have_it_whole(tmp_path):
+    """One runs it, and the others wait."""
+    file = tmp_path / "slow.py"
+    file.write_text("import time\ntime.sleep(0.2)\nV = 1\n")
+    with ThreadPoolExecutor(4) as pool:
+        modules = [pool.submit(module_of, file, "tests.slow:") for _ in range(4)]
+        assert [m.result().V for m in modules] == [1] * 4

@@ -106,6 +106,9 @@ def test_models_are_compared_by_what_they_predict():
         x, reward, seed=0,
     )  # fmt: skip
     assert list(table.index) == ["true", "wide"]
+    # numbers are not rounded: the difference is that of the two
+    gap = table["elpd"]["true"] - table["elpd"]["wide"]
+    assert gap == pytest.approx(abs(table["elpd_diff"]["wide"]), rel=1e-9)
     for rows in ((x[:9], reward[:9]), (x, reward[::-1])):
         with pytest.raises(ValueError, match="wide: a posterior of other rows"):
             bb.compare_models({"wide": best}, *rows)

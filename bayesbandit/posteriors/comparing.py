@@ -70,7 +70,8 @@ def compare_models(
             tree["log_likelihood"].dataset[by_row].rename({by_row[0]: "reward"})
         )
         trees[name] = tree
-    return az.compare(trees, var_name="reward")
+    # by itself ArviZ rounds numbers to the digits that their standard errors leave
+    return az.compare(trees, var_name="reward", round_to="none")
 
 
 def _are_same(rows: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:

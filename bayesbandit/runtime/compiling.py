@@ -107,12 +107,14 @@ if not KNOWN:
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function, as `numba.njit` does with these options, and as a part of others."""
+    """Compile a function, as `numba.njit` does with these options, and as a part of others.
+
+    Also with NUMBA_DISABLE_JIT: Python cannot run what lends arrays.
+    """
     cache = options.pop("cache")
-    config: Any = numba.config
 
     def compiled(function: Callable[..., Any]) -> Any:
-        if not KNOWN or config.DISABLE_JIT:
+        if not KNOWN:
             return numba.njit(cache=cache, **options)(function)
         kernel = Kernel(
             function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}

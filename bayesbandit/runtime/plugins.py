@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 from bayesbandit.runtime import user_modules
@@ -17,6 +18,7 @@ class Failed(RuntimeError):
     """An error in a run, which names the player and the environment."""
 
 
+_loading = RLock()  # held while a file runs: another thread waits for its module to be whole
 ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
 
 
@@ -28,8 +30,12 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    name = f"{prefix}{path}"
-    text = path.read_bytes()
+    with _loading:
+        return _module_of(path, f"{prefix}{path}", path.read_bytes())
+
+
+def _module_of(path: Path, name: str, text: bytes) -> ModuleType:
+    """Return the module of this name, made of a text unless it is."""
     if name in sys.modules and user_modules.text(name) == text:
         return sys.modules[name]
     spec = spec_from_file_location(name, path)
