@@ -144,7 +144,8 @@ def estimate(
         "chosen", the best of these so far; "logged", the means in the log; or numbers (n, K).
     weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs
         snapshots. Weights are equal if the log has only the chosen arms' probabilities, and for the
-        logged policy, which changes.
+        logged policy, which changes. Where means are learned, rounds before most of the target's
+        arms have a reward have next to no weight (of the first 50), whatever `weights` is.
     sequence: "asymptotic" for intervals that hold at all rounds simultaneously; or bounds (lo, hi)
         of the rewards for exact ones. The bounds must be known in advance.
     force: give an interval even if the log's probabilities are refuted.
