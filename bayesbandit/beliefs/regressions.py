@@ -39,6 +39,7 @@ from bayesbandit.predictions import (
     symmetric_root,
 )
 from bayesbandit.runtime.compiling import interpreted
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
@@ -199,9 +200,10 @@ class Regressions(HalfLives):
     def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
         if self.joint:
-            posterior = self.linear_posterior(0)
-            # ZΣZ' of K mean rewards, singular if arms are equal
-            root = symmetric_root(z @ posterior.spread @ z.transpose(0, 2, 1))
+            with one_thread():
+                posterior = self.linear_posterior(0)
+                # ZΣZ' of K mean rewards, singular if arms are equal
+                root = symmetric_root(z @ posterior.spread @ z.transpose(0, 2, 1))
             return self._linked(Joint(z @ posterior.location + offset, root, posterior.df))
         K = len(self.n)
         D = z.shape[1]
