@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesbandit.checks import Array
 from bayesbandit.kernels.prob_best import joint, points
-from bayesbandit.runtime.one_thread import one_thread
 
 MIN_ARMS_TO_BOUND = 3000  # fewer arms are compared all at once
 FIRST_BLOCK, LARGEST_BLOCK = 64, 1024  # arms that are compared at a time
@@ -65,14 +64,11 @@ class Comparison:
 
     def propensities(self, places: Array) -> Array:
         """Return the probabilities (n,) of the arms in these places (n,), one in each context."""
-        with one_thread():
-            wins = [self._wins(i, a)[a] for i, a in enumerate(places.tolist())]
-        return self._raised(np.array(wins))
+        return self._raised(np.array([self._wins(i, a)[a] for i, a in enumerate(places.tolist())]))
 
     def probabilities(self) -> Array:
         """Return the probabilities of the arms (n, A)."""
-        with one_thread():
-            wins = [self._wins(i) for i in range(len(self.seeds))]
+        wins = [self._wins(i) for i in range(len(self.seeds))]
         return self._raised(np.reshape(wins, (-1, self.x.shape[1])).T).T
 
     def _raised(self, wins: Array) -> Array:

@@ -38,7 +38,6 @@ from bayesbandit.predictions import (
     Prediction,
     probabilities_in,
 )
-from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -265,8 +264,7 @@ def _dependent(
     ranking = prediction.ranking()
     if ranking is None or (ranking is not prediction and (params[:, 0] != 1.0).any()):
         return None
-    with one_thread():
-        return prediction, ranking.compared(arms, *params.T)
+    return prediction, ranking.compared(arms, *params.T)
 
 
 def predicted(belief: Belief, x: Array) -> Prediction:
