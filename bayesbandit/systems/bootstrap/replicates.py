@@ -89,8 +89,14 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty) -> Array:
     m, p = q.shape
     if penalty == "ridge":
         # the features have variance 1: what is added to λ is a rounding error of G
-        diagonal = (lams + FLOAT_EPSILON * p)[:, None, None] * np.eye(p)
-        return np.linalg.solve(G[:, None] + diagonal, q[:, None, :, None])[..., 0]
+        lams = lams + FLOAT_EPSILON * p
+        if len(lams) == 1:
+            return np.linalg.solve(G + lams * np.eye(p), q[..., None])[..., 0][:, None]
+        # of a path: G = VSV' is factored once, and (G + λI)⁻¹q = V(S + λI)⁻¹V'q
+        values, vectors = np.linalg.eigh(G)
+        rotated = np.einsum("mij,mi->mj", vectors, q)
+        shrunk = rotated[:, None] / (np.maximum(values, 0.0)[:, None] + lams[:, None])
+        return np.einsum("mij,mlj->mli", vectors, shrunk)
     out = np.zeros((m, len(lams), p))
     lasso.paths(G, q, lams, SUBGRADIENT_TOLERANCE, out)
     return out
