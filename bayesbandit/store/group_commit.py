@@ -99,9 +99,12 @@ class GroupCommit:
         finally:
             self.commit_lock.release()
         try:
-            return waiting.stored.result()
+            # known by now, unless the thread that had taken these rows was stopped
+            return waiting.stored.result(timeout=0)
         except Unavailable as failure:
             raise NotStored(f"{NOT_STORED}{failure}") from failure
+        except TimeoutError as stopped:
+            raise NotStored(f"{NOT_STORED}another thread was stopped") from stopped
 
     def _store(self, batch: Sequence[Waiting]) -> None:
         """Store the rows of these calls in one transaction; one by one if an id is taken."""

@@ -13,6 +13,7 @@ from bayesbandit.bandit.storage import saving
 
 sa = pytest.importorskip("sqlalchemy")
 
+from bayesbandit.store.group_commit import GroupCommit
 from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
 from bayesbandit.store.versions import rehearse
@@ -205,6 +206,13 @@ def test_threads_share_a_service(url):
     assert sorted(said) == ["again"] * 40 + ["timely"] * 40
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
+
+
+def test_a_decision_whose_thread_was_stopped_is_refused(service, monkeypatch):
+    """Its rows were taken, and nobody tells whether they are stored: it does not wait for ever."""
+    monkeypatch.setattr(GroupCommit, "_store", lambda self, batch: None)
+    with pytest.raises(NotStored, match="another thread was stopped"):
+        service.decide([0.0, 0.0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"half_life": 20.0}], ids=["all rounds", "fading"])
