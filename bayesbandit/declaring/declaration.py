@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 # the attribute of a data container's tag with its role, also in copies
 ROLE_ATTRIBUTE = "role_of_rows"
 
+WITHOUT_NAMES = (
+    "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
+    "x[:, 0]"
+)
 _OF_A_VALUE = re.compile(  # PyTensor's errors
     "converted to Python|has no len|support iteration|Length of .* cannot be determined"
 )
@@ -181,14 +185,15 @@ class Declaration:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
                 of_x = isinstance(error, AttributeError) and error.obj is inputs["x"]
                 # in x["age"] PyTensor looks for booleans in the text without end
-                if of_x or isinstance(error, RecursionError) or _OF_A_VALUE.search(str(error)):
+                if of_x or isinstance(error, RecursionError):
+                    raise TypeError(f"{self.name}: {WITHOUT_NAMES}") from None
+                if _OF_A_VALUE.search(str(error)):
                     why = str(error).splitlines()[0].partition(". ")[0].rstrip(".")
                     raise TypeError(
                         f"{self.name}: in a declaration, x, the rewards and the variables have no "
                         f"values yet ({why}): write pm.math.switch(x[:, 0] > 0, a, b) for `if`, "
-                        "x.shape[0] for `len(x)`, x @ theta for a loop. Contexts are numbers (n, d)"
-                        " without names; take a column by its number, as x[:, 0]"
-                    ) from None
+                        "x.shape[0] for `len(x)`, x @ theta for a loop"
+                    ) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 if plain := [
                     k for k, p in self.priors.items() if isinstance(p, Prior) and not dims_of(p)

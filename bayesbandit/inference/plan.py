@@ -148,10 +148,7 @@ class Plan:
         if why := self.reads_rows:
             return (
                 f" reads its rows while it is built ({why}): compute with x and reward as they "
-                "are, and give constants for what is read. pm.gp.HSGP takes its centre, and by `c` "
-                "its bounds, from the first contexts that it is given: call "
-                "gp.prior_linearized(corners) before, with the least and the greatest context, "
-                "(2, d)"
+                "are, and give constants for what is read"
             )
         if isinstance(self.method, Nuts) and (name := self.of_each_row):
             return (

@@ -148,7 +148,7 @@ def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> n
         if m.shape != shape:
             raise ValueError(f"mean must be {shape}; got {m.shape}")
         return finite(m, "mean")
-    one_of(mean, "mean", OUTCOME_MODELS)
+    one_of(mean, "mean, where it is no array (n, K),", OUTCOME_MODELS)
     if mean == "logged":
         if log.mean is None:
             raise ValueError("mean='logged' needs a log with mean=")

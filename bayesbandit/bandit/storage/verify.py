@@ -47,7 +47,12 @@ HEADER_FORM = {
     "seed": Row((SEED_FORM, [SEED_FORM]), [SEED_FORM]),
     "t": Whole(),
     "ahead?": Real(-MAX_COUNT, MAX_COUNT),
-    "rng": dict,  # NumPy refuses what is no state
+    "rng": {
+        "bit_generator": "PCG64",
+        "state": {"state": Whole(0, 2**128 - 1), "inc": Whole(0, 2**128 - 1)},
+        "has_uint32": Whole(0, 1),
+        "uinteger": Whole(0, 2**32 - 1),
+    },
     "limit": (None, Whole()),
     "total": Whole(),
     **dict.fromkeys(STATEFUL_PARTS, dict),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.inference.graph_analysis.density import rows_of as rows_of
+
+HSGP = (
+    "; pm.gp.HSGP takes its centre, and by `c` its bounds, from the first contexts that it is given"
+    ": call gp.prior_linearized(corners) before, with the least and the greatest context, (2, d)"
+)
 
 
 def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
@@ -51,7 +57,9 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
             model.declare(inputs, coords)
         except Exception as error:  # whatever a declaration does without values, which is its own
             text = str(error).strip().splitlines() or [""]
-            return f"{type(error).__name__}: {text[0]}"
+            modules = {f.f_globals.get("__name__") for f, _ in walk_tb(error.__traceback__)}
+            advice = HSGP if "pymc.gp.hsgp_approx" in modules else ""
+            return f"{type(error).__name__}: {text[0]}{advice}"
     return ""
 
 
