@@ -190,10 +190,11 @@ def nodes_form(state: State, most: int, ends: Callable[[], Array]) -> Form:
     """
     N = len(state["feature"])
 
-    def children(value: Any, where: str) -> None:
+    def children(value: object, where: str) -> None:
         check(value, Numbers((N,), dtype="<i8"), where)
         [split] = np.nonzero(state["feature"] >= 0)
-        behind = (value[split] > split) & (value[split] < ends()[split])
+        child = np.asarray(value)[split]
+        behind = (child > split) & (child < ends()[split])
         demand(N > 0 and behind.all(), f"{where}: a node must be in its parent's tree, behind it")
 
     return {

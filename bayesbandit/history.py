@@ -74,10 +74,10 @@ class Layout:
         The result is a view of the rows.
         """
         p = self.records(rows)["propensity"]
-        self._compute(p, np.isnan(p), rows)
+        self._put_chances(p, np.isnan(p), rows)
         return p
 
-    def _compute(self, p: Array, which: Array, rows: Array) -> None:
+    def _put_chances(self, p: Array, which: Array, rows: Array) -> None:
         """Set the propensities p (n,) of the rows of a mask to what their moments give."""
         if which.any():
             out = np.empty(which.sum())
@@ -98,7 +98,7 @@ class Layout:
         A round that was logged without one gets the probability that its stored moments give.
         """
         p = self.fill_propensities(rows).copy()
-        self._compute(p, p == UNLOGGED, rows)
+        self._put_chances(p, p == UNLOGGED, rows)
         return p
 
 

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORDED_LIBRARIES = (
-    *("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas"),
-    *("pymc", "pytensor", "nutpie"),
+    "bayesbandit",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "pymc",
+    "pytensor",
+    "nutpie",
 )
 
 

@@ -47,7 +47,8 @@ def settle() -> None:
     """
     from numba.core import caching
 
-    kinds: Any = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
+    # PyTensor adds to it, too
+    kinds: list[type[object]] = caching.FunctionCache._impl_class._locator_classes
     if Place not in kinds:
         kinds.insert(0, Place)
     flags = os.environ.get("PYTENSOR_FLAGS", "")

@@ -27,7 +27,7 @@ from bayesbandit.extend import Belief, Prediction, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 
 Array = np.ndarray
-DELTA = 0.05  # with this probability at most the bounds of Theorem 1 fail
+FAILURE_PROBABILITY = 0.05  # δ: the bounds of Theorem 1 fail at most so often
 
 
 @savable
@@ -113,7 +113,7 @@ class SuperUCBBelief(Belief):
         """Return α for the current number of arms."""
         if self.spec.alpha is not None:
             return self.spec.alpha
-        return math.sqrt(math.log(self.spec.horizon * len(self.n) / DELTA))
+        return math.sqrt(math.log(self.spec.horizon * len(self.n) / FAILURE_PROBABILITY))
 
     def climb(self, x: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
         """Return the tied best arms at x (1, d), and the level that learns from the round.
