@@ -64,13 +64,18 @@ class Layout(NamedTuple):
         return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * self.dense.factors(u)))
 
 
-def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
-    """Return the density whose logarithm has a form, in θ (D,) and the mean rewards A θ + b (n,)
-    behind it.
+class Apart(NamedTuple):
+    """A form in θ alone: squares of many coordinates, of few, and monomials of u, each apart."""
 
-    Its squares of many coordinates are apart from those of few and from the monomials. low, high
-    (P,): the bounds of positive variables.
-    """
+    dense: Squares[Array]
+    sparse: Squares[csr_array]
+    pure: Squares[csr_array]
+    linear: Array
+    square: Array
+
+
+def apart(form: Form, A: Array, b: Array) -> Apart:
+    """Return a form in θ (D,) and, behind it, the mean rewards A θ + b (n,) as one in θ."""
     coef, powers, forms, offset = form.squares
     # forms are of θ and of the mean rewards m = Aθ + b: a'θ + c'm − o = (a + A'c)'θ − (o − c'b)
     means = forms[:, A.shape[1] :]
@@ -83,6 +88,13 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     of_theta = form.squares._replace(forms=forms)
     sparse = some(of_theta, ~many & (size > 0))
     pure = some(of_theta, ~many & (size == 0))
+    return Apart(dense, sparse, pure, form.linear, form.square)
+
+
+def layout(form: Apart, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm has a form. low, high (P,): the bounds of positive
+    variables."""
+    dense, sparse, pure, linear, square = form
     # about a centre, so that rewards far from 0 lose no digits
     centre = centred(dense, sparse)
     dense = dense._replace(offset=dense.offset - dense.forms @ centre)
@@ -96,8 +108,8 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
         low = np.log(low)
         high = np.log(high)
     terms = conditionals.Terms(
-        linear=1.0 + form.linear,  # of log v: 1, for its Jacobian
-        square=form.square,
+        linear=1.0 + linear,  # of log v: 1, for its Jacobian
+        square=square,
         low=low,
         high=high,
         coef=np.concatenate([rows.coef, sparse.coef, pure.coef]),

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from bayesbandit.inference.base import check_start, improper
-from bayesbandit.inference.gibbs.layout import Layout, layout
+from bayesbandit.inference.gibbs.layout import Layout, apart, layout
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
-from bayesbandit.inference.gibbs.reading import MEAN, Reading
+from bayesbandit.inference.gibbs.reading import MEAN, Reading, with_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import conditionals, sweeps
@@ -196,10 +196,14 @@ class Problem:
 def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
     """Return the density of these rows, laid out; refuse rows whose terms have another form.
 
-    noise: of every row, where that is known.
+    noise: of every row, where that is known: the likelihood is then not read.
     """
     variables = reading.variables(len(data[0]))
-    form = reading.form(data, variables, noise)
+    A, b = reading.mean_map(data)
+    if noise is None:
+        form = apart(reading.form(data, variables, reading.density.terms), A, b)
+    else:
+        form = with_rows(reading.prior(data, variables, A, b), noise, data, variables, A, b)
     P = variables.positives
     places = {k: v for k, v in variables.places.items() if k != MEAN}
     low = np.zeros(P)
@@ -208,5 +212,5 @@ def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     for k, name in enumerate(reading.rest):
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k
-    whole = layout(form, *reading.mean_map(data), low, high)
+    whole = layout(form, low, high)
     return Problem(reading, data, whole, owner, places, P)

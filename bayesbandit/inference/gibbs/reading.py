@@ -7,7 +7,7 @@ logarithms and monomials of these (`form`); a term of another form is refused by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.gaussian_block import GaussianBlock
+from bayesbandit.inference.gibbs.layout import Apart, apart
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.form import (
@@ -26,6 +27,7 @@ from bayesbandit.inference.graph_analysis.form import (
     RowsTogether,
     Squares,
     Variables,
+    below,
     parts,
     summands,
     together,
@@ -57,6 +59,7 @@ class Reading(GaussianBlock):
         self.bounds = dict(bounds)
         self.last_moves: tuple[tuple[object, ...], sweeps.Moves] | None = None
         self._whole: dict[Term, list[Part]] = {}
+        self._prior_form: Apart | None = None
         self._by_term = {t: self._numbers(t, t.given_mean) for t in density.terms}
 
     def _numbers(self, term: Term, graph: Variable) -> list[Part]:
@@ -105,16 +108,24 @@ class Reading(GaussianBlock):
         places[MEAN] = np.arange(ends[True], ends[True] + n)
         return Variables(places, self.bounds, {MEAN, *by_row}, ends[True] + n, ends[False])
 
-    def form(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
-        """Return the form of the log density of these rows.
+    def prior(self, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray) -> Apart:
+        """Return the form of the prior, of rows with the mean rewards A θ + b.
 
-        noise: of every row, by which the likelihood is known without being read.
+        It is read once where no variable has a value for each row.
         """
+        if self._prior_form is not None:
+            return self._prior_form
+        terms = [term for term in self.density.terms if not term.on_data]
+        prior = apart(self.form(data, variables, terms), A, b)
+        if not self.density.by_row:
+            self._prior_form = prior
+        return prior
+
+    def form(self, data: Data, variables: Variables, of: Sequence[Term]) -> Form:
+        """Return the form of these terms of the log density of these rows."""
         rows = self.density.arguments(data)
         forms: list[Form] = []
-        for term in self.density.terms:
-            if term.on_data and noise is not None:
-                continue
+        for term in of:
             try:
                 try:
                     forms += [part.form(rows, variables) for part in self._by_term[term]]
@@ -124,8 +135,6 @@ class Reading(GaussianBlock):
                     forms += [part.form(rows, variables) for part in self._whole[term]]
             except NoForm as error:
                 raise self.refusal(f"{term.label}: {error}") from None
-        if noise is not None:
-            forms.append(likelihood(noise, data, variables))
         return together(forms, variables.reals, variables.positives)
 
     @cached_property
@@ -149,21 +158,29 @@ def within_bounds(graph: Variable, analytic: Analytic) -> Variable:
     return graph
 
 
-def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
-    """Return the form of rows of such noise: Σ −½ log σ² − weight (mean − reward)² / 2σ²,
-    σ² = κ Π v^e."""
+def with_rows(
+    prior: Apart, noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
+) -> Apart:
+    """Return the form of a prior with rows of such noise, with mean rewards m = Aθ + b: with
+    Σ −½ log σ² − weight (m − reward)² / 2σ², σ² = κ Π v^e."""
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
     # log N(r | m, κ Π v^e / w) = −½ Σ e u − ½ w/κ exp(−e'u) (m − r)² + a constant
-    places = np.array([int(variables.places[k]) for k in noise.powers], np.int64)
     exponents = np.array(list(noise.powers.values()))
-    linear = np.zeros(variables.positives)
-    # each of n rows has −½ log σ², and log σ² = log κ + Σ e u
-    linear[places] = -0.5 * n * exponents
-    ends = len(places) * np.arange(n + 1)
-    powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))
+    places = np.zeros((n, len(exponents)), np.int64)
+    for k, name in enumerate(noise.powers):
+        places[:, k] = variables.places[name]
+    e = np.tile(exponents, n)
+    P = variables.positives
+    # each row has −½ log σ², and log σ² = log κ + Σ e u
+    linear = prior.linear - np.bincount(places.ravel(), 0.5 * e, P)
+    powers = csr_array((-e, places.ravel(), len(exponents) * np.arange(n + 1)), (n, P))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    means = np.ones(n), variables.places[MEAN], np.arange(n + 1)
-    squares = Squares(coef, powers, csr_array(means, (n, variables.reals)), reward)
-    return Form(squares, linear, np.zeros(variables.positives))
+    dense = Squares(
+        np.concatenate([prior.dense.coef, coef]),
+        below([prior.dense.powers, powers], P),
+        np.vstack([prior.dense.forms, A]),
+        np.concatenate([prior.dense.offset, reward - b]),
+    )
+    return prior._replace(dense=dense, linear=linear)

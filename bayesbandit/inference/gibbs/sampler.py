@@ -166,9 +166,10 @@ class Gibbs(Reading):
                 values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
                 kept.append(values)
                 last.append(state)
-            # rows that come may have another form than the model's own: the test costs a log
-            # density, at n = 1, 2, 4, …
-            if not tested <= n < 2 * tested:  # again when rows have doubled
+            # rows that come may have another form than the model's own, unless their noise is
+            # proved: the test costs a log density, at n = 1, 2, 4, …
+            proved = tested > 0 and self.noise is not None
+            if not (proved or tested <= n < 2 * tested):  # again when rows have doubled
                 self.check(whole, rows, last[0])
                 tested = n
         for state in last:
@@ -248,11 +249,6 @@ def match(model: pm.Model) -> Gibbs:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
     check_own_rows(engine)
-    if (
-        affine
-        and not engine.by_row
-        and engine.row_noise.normal
-        and engine.row_noise.factor is not None
-    ):
+    if affine and engine.row_noise.normal and engine.row_noise.factor is not None:
         engine.noise = engine.row_noise
     return engine

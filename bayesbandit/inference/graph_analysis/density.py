@@ -41,7 +41,9 @@ class Term:
     label: str
     graph: Variable
     given_mean: Variable  # the same, with `Density.mean_input` in the place of the mean reward
-    on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
+    # whether it depends on rows: a part of the likelihood, else of the prior, as that of a variable
+    # with a value for each row is, too
+    on_data: bool
 
 
 @dataclass(frozen=True)
@@ -218,14 +220,15 @@ def _read(model: pm.Model) -> Density:
     labels += [f"potential '{p.name}'" for p in model.potentials]
     names = [v.name for v in (*variables, *model.potentials)]
     data = set(inputs.values())
-    terms = tuple(
-        Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
-        for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True)
-    )
+    terms = []
+    for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True):
+        by_row = name in values and None in values[name].type.shape
+        on_data = not (by_row or data.isdisjoint(ancestors([graph])))
+        terms.append(Term(name, label, graph, given_mean, on_data))
     n_arms = None
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
-    return Density(terms, mean, m, values, inputs, own, n_arms)
+    return Density(tuple(terms), mean, m, values, inputs, own, n_arms)
 
 
 def _input(role: str, container: SharedVariable) -> Variable:

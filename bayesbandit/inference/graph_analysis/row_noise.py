@@ -31,8 +31,8 @@ class RowNoise:
     by_weight: whether its precision is its weight times what does not depend on weights, or does
     not depend on weights. weighted: whether it depends on them. normal: whether its log density has
     the logarithms of a normal one in what it is given. factor, powers: κ and {v: e} where it is
-    N(reward | mean reward, κ Π v^e / weight), or without the weight if it is not `weighted`; κ is
-    None where it is another.
+    N(reward | mean reward, κ Π v^e / weight), or without the weight if it is not `weighted`; of a v
+    with a value for each row, its own. κ is None where it is another.
     """
 
     by_weight: bool = False
@@ -55,14 +55,17 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     nothing = RowNoise(not weights, bool(weights))
     seeds = dict.fromkeys([density.mean_input, *given, *rows], 1.0)
     analytic = Analytic([likelihood], seeds, [*given, *weights])
-    if any(v.type.ndim for v in given) or analytic.fault(likelihood, most=1):
+    by_row = any(v.type.shape not in ((), (None,)) for v in given)
+    if by_row or analytic.fault(likelihood, most=1):
         return nothing
     at = observer(density, likelihood, given)
     here = random_rows(density, seed=0)
     there = random_rows(density, seed=1)
     weight, weight_there = (data[2] if weights else np.ones(len(data[2])) for data in (here, there))
-    ones = np.ones(len(given))
-    other = np.exp(np.random.default_rng(0).normal(size=len(given)))
+    n = len(here[0])
+    rng = np.random.default_rng(0)
+    ones = [np.ones(v.type.ndim * (n,)) for v in given]
+    other = [np.exp(rng.normal(size=one.shape)) for one in ones]
     first = at(here, ones)
     moved = at(here, other)
     second = at(there, other)
@@ -76,11 +79,14 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     normal = by_weight and close(np.array([moved.left - expected]), np.array([first.left]))
     noise = RowNoise(by_weight, bool(weights), normal)
     # p = weight Π v^e / κ: e of each v from its value at 2, and all at random values
-    doubled = [at(here, ones + one).precision[0] for one in np.eye(len(given))]
+    doubled = [
+        at(here, [v + (i == k) for i, v in enumerate(ones)]).precision[0] for k in range(len(given))
+    ]
     with np.errstate(all="ignore"):  # NaN where there is none, which equals nothing
         powers = quartered(np.log2(np.array(doubled) / first.precision[0]), RELATIVE_TOLERANCE)
     factor = float(rounded(weight / first.precision, VARIANCE_DIGITS)[0])
-    precision = weight_there * np.prod(other**powers) / factor
+    scale = [np.broadcast_to(v, n) ** e for v, e in zip(other, powers, strict=True)]
+    precision = weight_there * np.prod(scale, axis=0) / factor
     # a reward that is observed several times is that of no one normal
     if sum(term.on_data for term in density.terms) > 1 or not (
         close(first.precision, weight / factor)
@@ -104,15 +110,14 @@ class Seen(NamedTuple):
 
 def observer(
     density: Density, likelihood: Variable, given: Sequence[Variable]
-) -> Callable[[Data, np.ndarray], Seen]:
-    """Return a function that says what a likelihood says of rows, where `given` have values
-    (P,)."""
+) -> Callable[[Data, Sequence[np.ndarray]], Seen]:
+    """Return a function that says what a likelihood says of rows, where `given` have values."""
     m = density.mean_input
     slope = gradient(likelihood, m)
     inputs = [m, *given, *density.inputs.values()]
     read = Compiled(inputs, [slope, gradient(slope.sum(), m), likelihood])
 
-    def at(data: Data, values: np.ndarray) -> Seen:
+    def at(data: Data, values: Sequence[np.ndarray]) -> Seen:
         rows = [*values, *density.arguments(data)]
         # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
         zero = np.zeros(len(data[0]))

@@ -397,6 +397,8 @@ def not_apart(density: Density) -> str | None:
 
 def mixed(graphs: list[Variable], density: Density) -> str | None:
     """Return the operation that mixes the rows in one of these graphs, if there is one."""
-    seeds = dict.fromkeys([*density.inputs.values(), density.mean_input], DATA_ROW)
-    rows = RowWalk(graphs, seeds)
+    # a variable with a value for each row is as one of their data
+    by_row = [v for v in density.values.values() if v.type.shape == (None,)]
+    along = [*density.inputs.values(), density.mean_input, *by_row]
+    rows = RowWalk(graphs, dict.fromkeys(along, DATA_ROW))
     return next((why for g in graphs if (why := rows.mixed(g))), None)
