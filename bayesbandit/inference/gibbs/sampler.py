@@ -166,16 +166,20 @@ class Gibbs(Reading):
                 values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
                 kept.append(values)
                 last.append(state)
-            # rows that come may have another form than the model's own, unless their noise is
-            # proved: the test costs a log density, at n = 1, 2, 4, …
-            proved = tested > 0 and self.noise is not None
-            if not (proved or tested <= n < 2 * tested):  # again when rows have doubled
+            # rows that come may have another form than the model's own: the test costs a log
+            # density, at n = 1, 2, 4, …
+            if not (tested and (self.proved or tested <= n < 2 * tested)):
                 self.check(whole, rows, last[0])
                 tested = n
         for state in last:
             state[TESTED_ROWS_KEY] = np.array(tested)
         drawn = {k: np.stack([v[k] for v in kept]) for k in self.names}
         return SampledDraws(self.divided(drawn) if self.divided else drawn, state=last)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the form of all rows is known, so that the first ones are tested alone."""
+        return self.noise is not None
 
     @property
     def burn_in(self) -> int:

