@@ -111,7 +111,7 @@ class GaussianBlock:
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
         # log p(r | m) as a function of m: with m = Aθ + b its Hessian in θ is A' diag(∂²/∂m²) A
-        cut = total([term.given_mean for term in self.density.terms if term.on_data])
+        cut = total([term.given_mean for term in self.density.likelihood])
         # θ beside the mean, as in a noise scale that depends on it: no function of m alone
         if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
@@ -120,7 +120,7 @@ class GaussianBlock:
     @cached_property
     def row_wise(self) -> bool:
         """Whether each row speaks of θ through its own mean reward alone."""
-        terms = [term.given_mean for term in self.density.terms if term.on_data]
+        terms = [term.given_mean for term in self.density.likelihood]
         apart = self.through_mean is not None and not mixed(terms, self.density)
         return apart and not not_additive(self.density)
 

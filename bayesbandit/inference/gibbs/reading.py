@@ -115,7 +115,8 @@ class Reading(GaussianBlock):
         """
         if self._prior_form is not None:
             return self._prior_form
-        terms = [term for term in self.density.terms if not term.on_data]
+        likelihood = self.density.likelihood
+        terms = [term for term in self.density.terms if term not in likelihood]
         prior = apart(self.form(data, variables, terms), A, b)
         if not self.density.by_row:
             self._prior_form = prior

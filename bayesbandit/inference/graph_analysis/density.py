@@ -41,9 +41,7 @@ class Term:
     label: str
     graph: Variable
     given_mean: Variable  # the same, with `Density.mean_input` in the place of the mean reward
-    # whether it depends on rows: a part of the likelihood, else of the prior, as that of a variable
-    # with a value for each row is, too
-    on_data: bool
+    on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,11 @@ class Density:
     def by_row(self) -> tuple[str, ...]:
         """The variables that have a value for each row."""
         return tuple(k for k, v in self.values.items() if None in v.type.shape)
+
+    @property
+    def likelihood(self) -> tuple[Term, ...]:
+        """The terms on rows, but for priors of variables that have a value for each row."""
+        return tuple(t for t in self.terms if t.on_data and t.name not in self.by_row)
 
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
@@ -220,15 +223,14 @@ def _read(model: pm.Model) -> Density:
     labels += [f"potential '{p.name}'" for p in model.potentials]
     names = [v.name for v in (*variables, *model.potentials)]
     data = set(inputs.values())
-    terms = []
-    for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True):
-        by_row = name in values and None in values[name].type.shape
-        on_data = not (by_row or data.isdisjoint(ancestors([graph])))
-        terms.append(Term(name, label, graph, given_mean, on_data))
+    terms = tuple(
+        Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
+        for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True)
+    )
     n_arms = None
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
-    return Density(tuple(terms), mean, m, values, inputs, own, n_arms)
+    return Density(terms, mean, m, values, inputs, own, n_arms)
 
 
 def _input(role: str, container: SharedVariable) -> Variable:

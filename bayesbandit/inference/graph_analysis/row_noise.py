@@ -88,7 +88,7 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     scale = [np.broadcast_to(v, n) ** e for v, e in zip(other, powers, strict=True)]
     precision = weight_there * np.prod(scale, axis=0) / factor
     # a reward that is observed several times is that of no one normal
-    if sum(term.on_data for term in density.terms) > 1 or not (
+    if len(density.likelihood) > 1 or not (
         close(first.precision, weight / factor)
         and close(second.precision, precision)
         and close(first.centre, reward)
