@@ -522,7 +522,7 @@ class Bandit:
             raise TypeError(f"merge takes a Bandit; got {checks.shown(other)}")
         if other is self:
             raise ValueError("a bandit does not merge with itself: its rounds would count twice")
-        merging.merge(self, merging.forked(other))
+        merging.merge(self, transactions.exclusive(transactions.fork)(other))
 
     @transactions.exclusive
     def forget(self, steps: float = 1) -> None:

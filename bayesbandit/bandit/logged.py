@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,18 +34,9 @@ class Logged(Protocol):
     def arm(self) -> Array: ...
 
 
-class Rounds(NamedTuple):
-    """Logged rounds: contexts (n, d) as numbers, the names of arms, and so on, each (n,)."""
-
-    x: Array
-    arm: Array
-    reward: Array
-    propensity: Array
-    time: Any
-
-
-def rounds_of(bandit: Bandit, log: object, time: object) -> Rounds:
-    """Return the rounds of a log that a bandit is to learn.
+def rounds_of(bandit: Bandit, log: object, time: object) -> tuple[Array, Array, Array, Array, Any]:
+    """Return the rounds of a log that a bandit is to learn: contexts (n, d) as numbers, and names
+    of arms, rewards, propensities and times, each (n,).
 
     time: when they were decided, instead of the log's times. Raise TypeError for what is no log,
     and ValueError if its contexts are not those of the bandit, or if rewards or needed times are
@@ -71,7 +62,7 @@ def rounds_of(bandit: Bandit, log: object, time: object) -> Rounds:
             f'{checks.shown(bandit.model)} forgets with clock="time", and the log has no times: '
             "give the log time=, or update(log, time=…)"
         )
-    return Rounds(log.x, log.arm, log.reward, np.minimum(log.propensity, 1.0), time)
+    return log.x, log.arm, log.reward, np.minimum(log.propensity, 1.0), time
 
 
 def check_contexts(bandit: Bandit, log: Logged) -> None:

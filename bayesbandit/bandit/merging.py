@@ -22,12 +22,6 @@ MIN_COMMON_ROUNDS = 10  # rounds that two bandits have in common by no accident
 
 
 @transactions.exclusive
-def forked(bandit: Bandit) -> Bandit:
-    """Return a bandit in the same state, which may change while this one stays as it is."""
-    return transactions.fork(bandit)
-
-
-@transactions.exclusive
 def merge(bandit: Bandit, other: Bandit) -> None:
     """Learn what a fork of another bandit has learned; all or nothing."""
     _check(bandit, other)

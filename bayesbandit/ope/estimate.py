@@ -12,7 +12,7 @@ from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import sequences
 from bayesbandit.ope.estimators import ESTIMATORS, Tuning
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.means import learns, predicted_means
+from bayesbandit.ope.means import predicted_means
 from bayesbandit.ope.question import (
     MISSING,
     Bounds,
@@ -165,10 +165,15 @@ def estimate(
     number(level, "level", above=0, below=1)
     for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
         number(value, what, above=0)
-    kind, limits = _sequence(sequence)
+    if sequence is None or isinstance(sequence, str):
+        what = "sequence, where it is not declared bounds (lo, hi),"
+        one_of(sequence, what, (None, "asymptotic"))
+        limits = None
+    else:
+        limits = bounds_of(sequence)
     one_of(missing, "missing", MISSING)
     uses_later_rounds = estimator == "snips" or weights == "contextual"
-    if uses_later_rounds and kind is not None:
+    if uses_later_rounds and sequence is not None:
         raise ValueError(
             "a sequence takes neither estimator='snips' nor weights='contextual': their scores use "
             "later rounds"
@@ -209,7 +214,7 @@ def estimate(
         h = on.astype(np.float64)
     else:
         h = by_batch(data, phi(data, question.delta, on) ** WEIGHT_POWERS[weights]) * on
-    if needs_m and learns(mean):
+    if needs_m and isinstance(mean, str) and mean != "logged":  # they are learned
         h = h * np.where(informed(data, question.delta, on, learned), 1.0, WEIGHT_BEFORE)
     scores = scored(question, estimator, Tuning(clip, tau, lam), m, h, learned)
     tally = tallied(scores, h)
@@ -233,7 +238,7 @@ def estimate(
             fragile=estimator in ("ips", "snips") or weights == "equal",
         )  # fmt: skip
     at_rounds = None
-    if kind == "asymptotic":
+    if limits is None and sequence is not None:
         rounds = np.flatnonzero(h > 0)
         at_rounds = sequences.asymptotic(tally, rounds, 1 - level, planned).unless(refused)
     elif limits is not None:
@@ -246,16 +251,6 @@ def estimate(
         tuple(warnings + more), at_rounds, None if uses_later_rounds else tally,
         carrying=last.carrying,
     )  # fmt: skip
-
-
-def _sequence(sequence: str | Bounds | None) -> tuple[str | None, Bounds | None]:
-    """Return the kind of the sequence, and the declared bounds."""
-    if sequence == "exact":
-        raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
-    if sequence is None or isinstance(sequence, str):
-        one_of(sequence, "sequence", (None, "asymptotic", "exact"))
-        return sequence, None
-    return "exact", bounds_of(sequence)
 
 
 def _settled(question: Question, weights: str) -> tuple[str, list[str]]:

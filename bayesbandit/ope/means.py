@@ -130,11 +130,6 @@ def features(x: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(x), 1)), z])
 
 
-def learns(mean: Any) -> bool:
-    """Return whether `predicted_means` learns these means from the log."""
-    return isinstance(mean, str) and mean != "logged"
-
-
 def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
     """Return predicted means m (n, K).
 

@@ -55,7 +55,7 @@ class Learner:
         """Learn the rewards of at most `limit` decisions: see `Service.learn`."""
         learned = 0
         failed = 0
-        with self._version_lock, self.ledger.learner() as elected:
+        with self._version_lock, self.ledger.database.learner() as elected:
             while elected and limit > 0:
                 self.sync()
                 due, broken = self.ledger.due(

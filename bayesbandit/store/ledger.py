@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import batched
 from operator import itemgetter
@@ -291,10 +290,6 @@ class Ledger:
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def learner(self) -> AbstractContextManager[bool]:
-        """Yield whether this process may learn: one at a time may."""
-        return self.database.learner()
-
     def due(self, now: int, limit: int) -> tuple[list[Outcome], dict[str, str]]:
         """Return at most `limit` open decisions that are due, the longest due first.
 
@@ -350,10 +345,11 @@ class Ledger:
                 row = self._version(number, at, kind, text, digest, data)
                 connection.execute(insert(versions), row)
                 if rows and connection.execute(CLOSE_DECISION, rows).rowcount < len(rows):
-                    raise Stale
+                    connection.rollback()
+                    return None
                 if data is not None:
                     self._forget_snapshots(connection, number)
-        except (IntegrityError, Stale):
+        except IntegrityError:
             return None
         return digest
 
@@ -422,10 +418,6 @@ class Ledger:
             "number": number, "at": at, "kind": kind, "detail": detail,
             "digest": digest, "snapshot": data, "release": RELEASE,
         }  # fmt: skip
-
-
-class Stale(Exception):
-    """A reward or activation came for a decision after it was read."""
 
 
 def of_ids(table: Table, ids: Sequence[str]) -> ColumnElement[bool]:

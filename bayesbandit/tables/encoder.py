@@ -255,8 +255,10 @@ def fitted(
     if both := dropped & to_keep:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
     columns = fitting.fit(table, dropped, to_keep)
-    fitting.check(columns)
     encoder = Encoder(tuple(columns))
+    if not encoder.columns:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in encoder.left.items())
+        raise fitting.NoFeatures(f"no column tells the rows apart ({why})")
     if len(encoder.features) > max_features:
         raise ValueError(
             f"the table gives {len(encoder.features):,} features, over max_features={max_features}:"

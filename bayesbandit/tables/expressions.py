@@ -203,22 +203,14 @@ def _is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and abs(value) <= MAX_NUMBER
 
 
-def _are_knots(value: object) -> bool:
-    return (
-        isinstance(value, list | tuple) and len(value) <= MAX_KNOTS and all(map(_is_number, value))
-    )
-
-
-def _is_flag(value: object) -> bool:
-    return type(value) is bool
-
-
 ALLOWED_SETTINGS: dict[str, Callable[[Any], bool]] = {
     "df": lambda value: type(value) is int and 1 <= value <= MAX_KNOTS,
     "degree": lambda value: type(value) is int and 1 <= value <= MAX_DEGREE,
-    "knots": _are_knots,
-    "include_intercept": _is_flag,
-    "raw": _is_flag,
+    "knots": lambda value: (
+        isinstance(value, list | tuple) and len(value) <= MAX_KNOTS and all(map(_is_number, value))
+    ),
+    "include_intercept": lambda value: type(value) is bool,
+    "raw": lambda value: type(value) is bool,
 }
 
 

@@ -167,14 +167,6 @@ def _pooled(name: Name, counts: Mapping[str, int], missing: int) -> Levels:
     return Levels(name, alone, missing=bool(missing) and None not in rare, pooled=bool(rare))
 
 
-def check(columns: Sequence[Column]) -> None:
-    """Raise NoFeatures unless a column can be used."""
-    left = [column for column in columns if isinstance(column, LeftOut)]
-    if len(left) == len(columns):
-        why = "; ".join(f"{column.name!r}: {column.why}" for column in left)
-        raise NoFeatures(f"no column tells the rows apart ({why})")
-
-
 def remarks(columns: Sequence[Column]) -> list[str]:
     """Return a sentence about the columns that a rule left out; none without any."""
     left = [one for one in columns if isinstance(one, LeftOut)]

@@ -308,7 +308,12 @@ def restored(stored: dict[str, Any], columns: tuple[Used, ...]) -> Formula:
     columns: those that it uses.
     """
     state = {
-        call: {name: _of_plain(value) for name, value in learned.items()}
+        call: {  # poly learns numbers by degree
+            name: {int(key): one for key, one in value.items()}
+            if isinstance(value, dict)
+            else value
+            for name, value in learned.items()
+        }
         for call, learned in stored["state"].items()
     }
     formula = formula_of(stored["text"], columns, state)
@@ -321,8 +326,3 @@ def plain(state: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return what functions learned, by call, as values that JSON holds."""
     values: dict[str, dict[str, Any]] = json.loads(json.dumps(state, default=np.ndarray.tolist))
     return values
-
-
-def _of_plain(value: Any) -> Any:
-    """Return what `plain` made: poly learns numbers by degree."""
-    return {int(key): one for key, one in value.items()} if isinstance(value, dict) else value

@@ -327,7 +327,7 @@ def test_one_learns_at_a_time(url):
     service, _ = begun(url)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
     other = bb.Service.open(bb.DecisionLog(url))
-    with service.log.ledger.learner() as elected:
+    with service.log.ledger.database.learner() as elected:
         assert elected
         assert other.learn() == 0
         assert other.decide([0.0, 0.0]).id  # deciding goes on
@@ -649,7 +649,10 @@ def test_bandits_may_share_a_database_by_schemas(tmp_path):
         services.append(service)
     one, other = services
     paths = bb.DecisionLog(f"{url}&options=-csearch_path%3Dnowhere,offers")  # the same tables
-    with one.log.ledger.learner() as elected, paths.ledger.learner() as elected_too:
+    with (
+        one.log.ledger.database.learner() as elected,
+        paths.ledger.database.learner() as elected_too,
+    ):
         assert elected
         assert not elected_too
         assert other.learn() == 1

@@ -333,7 +333,10 @@ def test_nothing_stays_in_a_session(tmp_path):
     )
     for _ in range(20):
         service.reward(service.decide([0.0, 1.0]).id, 1.0)
-    with service.log.ledger.learner() as elected, service.log.ledger.database.read() as connection:
+    with (
+        service.log.ledger.database.learner() as elected,
+        service.log.ledger.database.read() as connection,
+    ):
         assert elected
         held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND virtualtransaction "
         assert connection.exec_driver_sql(held + "!~ '/0$'").scalar() == 1  # in a transaction

@@ -190,7 +190,7 @@ def checked(bandit: Bandit) -> tuple[str, Arrays]:
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
         said = json.loads(text)
-        verify.check_form(said, arrays)
+        verify.check(said, arrays)
         for part, whole in verify.states(said, arrays).items():
             verify.check_state(bandit, part, whole)
         verify.check_counts(bandit)

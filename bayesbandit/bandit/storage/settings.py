@@ -62,11 +62,11 @@ def _stored(setting: Any) -> Any:
     return {"kind": "function" if callable(setting) else name_of(kind), "foreign": True}
 
 
-def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
+def decode(encoded: dict[str, Any], part: str, given: object = None, of: str = "") -> Any:
     """Return the object that `encode` stored as a bandit's `part`: model, policy or balance.
 
     given: the object itself, needed if the file does not hold it. Raise ValueError if it differs
-    from what the file holds.
+    from what the file holds. of: how errors call a setting of the part.
     """
     kind = encoded["kind"]
     if given is not None:
@@ -76,20 +76,18 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
         return given
     if encoded.get("foreign"):
         raise ValueError(
-            f"the file does not hold the {part}, a {kind} of your own: give it again, "
-            f"load(path, {part}=…); @bb.extend.savable before its class lets files hold it"
+            f"{of or f'the {part}'} was a {kind}, which a file does not hold: give the {part} "
+            f"again, load(path, {part}=…); @bb.extend.savable before a dataclass or an Enum lets "
+            "files hold it"
         )
     cls = kind_of(kind)
     if cls is None:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
-    for name, value in encoded.items():
-        if foreign := _foreign(value):
-            raise ValueError(
-                f"{name} of the {part} {kind} was a {foreign}, which a file does not hold: "
-                f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); "
-                "@bb.extend.savable before a dataclass or an Enum lets files hold it"
-            )
-    settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
+    settings = {
+        name: _restored(value, part, of or f"{name} of the {part} {kind}")
+        for name, value in encoded.items()
+        if name not in META
+    }
     return made(cls, settings)
 
 
@@ -101,22 +99,11 @@ def made(kind: type[Any], settings: dict[str, Any]) -> Any:
     return kind(**settings)
 
 
-def _restored(stored: object, part: str) -> object:
-    """Return the setting that `_stored` encoded."""
+def _restored(stored: object, part: str, of: str) -> object:
+    """Return the setting that `_stored` encoded. part, of: as of `decode`."""
     if isinstance(stored, list):
-        return tuple(_restored(item, part) for item in stored)
-    if not isinstance(stored, dict):
-        return stored
-    return decode(stored, part)
-
-
-def _foreign(stored: object) -> str:
-    """Return the kind of the object in a setting that a file holds by name only; "" if none."""
-    if isinstance(stored, dict):
-        if stored.get("foreign"):
-            return str(stored["kind"])
-        stored = list(stored.values())
-    return next(filter(None, map(_foreign, stored)), "") if isinstance(stored, list) else ""
+        return tuple(_restored(item, part, of) for item in stored)
+    return decode(stored, part, of=of) if isinstance(stored, dict) else stored
 
 
 def _agree(a: object, b: object) -> bool:

@@ -62,16 +62,11 @@ HEADER_FORM = {
 FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
 
 
-def check_form(meta: State, arrays: Arrays) -> None:
-    """Raise `Broken` if the types, sizes or names in a file are wrong."""
+def check(meta: State, arrays: Arrays) -> None:
+    """Raise `Broken` unless a file holds what every bandit has, before one is made from it."""
     forms.check(meta, HEADER_FORM)
     forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
-
-
-def check(meta: State, arrays: Arrays) -> None:
-    """Raise `Broken` unless a file holds what every bandit has, before one is made from it."""
-    check_form(meta, arrays)
     stream = arrays["stream"]
     demand(len(stream) >= 3, "it has no random numbers")
     used = stream[0]

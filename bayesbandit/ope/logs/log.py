@@ -116,7 +116,14 @@ class Log:
         self.reward_time = (
             None if reward_time is None else one_a_row(instants(reward_time), n, "reward_time")
         )
-        self._check_times()
+        if self.time is not None and self.reward_time is not None:
+            odd = self.reward_time < self.time
+            if odd.any():
+                t = int(np.argmax(odd))
+                raise ValueError(
+                    f"the reward of round {t} came before its decision: reward_time "
+                    f"{self.reward_time[t]:g}, time {self.time[t]:g}"
+                )
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
         self.snapshots = self._checked_snapshots(snapshots)
 
@@ -244,17 +251,6 @@ class Log:
         late = ~(log.reward_time - log.time <= delay)  # NaN: never
         log.reward = rewards_of(np.where(late, default, log.reward), len(log))
         return log
-
-    def _check_times(self) -> None:
-        """Raise ValueError for a reward that came before its decision."""
-        if self.time is None or self.reward_time is None:
-            return
-        if (odd := self.reward_time < self.time).any():
-            t = int(np.argmax(odd))
-            raise ValueError(
-                f"the reward of round {t} came before its decision: reward_time "
-                f"{self.reward_time[t]:g}, time {self.time[t]:g}"
-            )
 
     def _checked_snapshots(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""

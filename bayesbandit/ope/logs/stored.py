@@ -14,7 +14,7 @@ from bayesbandit.tables.encoder import Encoder
 
 AT_ONCE = 2_000  # decisions read at a time: 10 kB each meanwhile
 COLUMNS = ["arm", "reward", "decided_at", "rewarded_at", "version"]
-OF_ARMS = ["arms", "probabilities", "mean"]  # columns with a value for each arm of a decision
+OF_ARMS = ["probabilities", "mean"]  # columns with a value for each arm of a decision
 
 
 def of_decisions(
@@ -31,7 +31,7 @@ def of_decisions(
     arms: dict[Name, int] = {}
     n = 0
     tables = list[pd.DataFrame]()
-    entries = list[pd.DataFrame]()  # a row for each arm of each decision
+    blocks = []  # probabilities and means of decisions about the same arms, and their places
     contexts = [np.empty((0, begun.n_features))]
     for decisions in log.frames(since, until, AT_ONCE):
         for names in decisions["arms"].unique():
@@ -40,24 +40,24 @@ def of_decisions(
         shown = decisions["status"] != INACTIVE
         if begun.settings.activation:
             shown &= decisions["activated"]
-        rows = decisions[shown].set_axis(range(n, n + int(shown.sum())))
-        n += len(rows)
+        rows = decisions[shown]
         tables.append(rows[COLUMNS].copy())  # no view of the whole table
-        each = rows[OF_ARMS].explode(OF_ARMS)
-        each["arms"] = each["arms"].map(arms)
-        entries.append(each.astype({"arms": int, "probabilities": float, "mean": float}))
+        for alike in rows.groupby("arms", sort=False).indices.values():
+            alike = np.asarray(alike)
+            place = np.ix_(n + alike, [arms[arm] for arm in rows["arms"].iloc[alike[0]]])
+            p, mean = (np.stack(rows[name].iloc[alike].to_list()) for name in OF_ARMS)
+            blocks.append((place, p, mean))
+        n += len(rows)
         contexts.append(np.reshape(rows["x"].to_list(), (len(rows), begun.n_features)))
     if n < 2:
         raise ValueError(f"a log needs at least two rounds; {log} has {n} decisions of this time")
     x = np.concatenate(contexts)
-    rounds = pd.concat(tables)
-    entry = pd.concat(entries)
-    place = entry.index.to_numpy(), entry["arms"].to_numpy()
-    mean = entry["mean"].to_numpy()
+    rounds = pd.concat(tables, ignore_index=True)
     probabilities, means, available = np.zeros((3, n, len(arms)))
-    probabilities[place] = entry["probabilities"]
-    means[place] = np.where(mean > -np.inf, mean, 0.0)
-    available[place] = mean > -np.inf
+    for place, p, mean in blocks:
+        probabilities[place] = p
+        means[place] = np.where(mean > -np.inf, mean, 0.0)
+        available[place] = mean > -np.inf
     parts: dict[str, Any] = {
         "x": x,
         "arm": rounds["arm"].to_numpy(),

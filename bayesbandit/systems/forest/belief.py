@@ -180,9 +180,11 @@ class ForestBelief(ByFits[ArmForest]):
 
     def restore(self, state: State) -> None:
         self.restore_rounds(state)
-        self.fits = tuple(self._restored(state, k) for k in range(len(self.n)))
-
-    def _restored(self, state: State, k: int) -> ArmForest:
-        n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
-        trees = Trees(**unprefixed(state, f"{k}.")) if n else None
-        return ArmForest(self.spec.bag, int(n), level, sd, trees)
+        numbers = (state[name].tolist() for name in ("fitted", "level", "sd"))
+        self.fits = tuple(
+            ArmForest(
+                self.spec.bag, int(n), level, sd,
+                Trees(**unprefixed(state, f"{k}.")) if n else None,
+            )
+            for k, (n, level, sd) in enumerate(zip(*numbers, strict=True))
+        )  # fmt: skip

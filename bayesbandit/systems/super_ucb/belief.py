@@ -62,11 +62,6 @@ class SuperUCB:
         one_of(self.intercept, "intercept", (True, False))
 
     @property
-    def n_levels(self) -> int:
-        """The number of levels S: ln(horizon) rounded up, at least 1."""
-        return max(1, math.ceil(math.log(self.horizon)))
-
-    @property
     def constant_penalty(self) -> float:
         """λ; 0 if there is no constant."""
         return self.ridge if self.intercept else 0.0
@@ -100,7 +95,7 @@ class SuperUCBBelief(Belief):
         self.spec = spec
         self.n_features = n_features
         self.n = np.zeros(n_arms)
-        self.S = spec.n_levels
+        self.S = max(1, math.ceil(math.log(spec.horizon)))
         self.level = np.zeros(0)
         model = Ridge(spec.ridge, variance=1.0, intercept=spec.intercept)
         self.levels = [model.belief(n_arms, n_features) for _ in range(self.S + 1)]
