@@ -188,10 +188,9 @@ def _numbers_of(bandit: Bandit, arm: Array) -> Array:
 
 def weighs_by_propensity(bandit: Bandit) -> bool:
     """Return whether the weight of a round without a propensity comes from the current belief."""
-    reweighting = bandit.reweighting
-    if reweighting is None:
+    if bandit.reweighting is None:
         return bandit.source == rounds.DECISION
-    return isinstance(reweighting.estimator, Inverse)
+    return isinstance(bandit.reweighting, Inverse)
 
 
 def _rows_without_moments(bandit: Bandit, x: Array, index: Array) -> Array:

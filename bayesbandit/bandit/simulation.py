@@ -71,8 +71,8 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     if bandit.reweighting is None:
         by_one = isinstance(belief, Regressions) and len(belief.blocks) == 1  # half-life
         return loop if by_one or belief.clock is None else step
-    estimator = bandit.reweighting.estimator
-    known = linear and isinstance(estimator, Inverse) and estimator.known(bandit.layout) is not None
+    weights = bandit.reweighting
+    known = linear and isinstance(weights, Inverse) and weights.known(bandit.layout) is not None
     return loop if known else step
 
 
@@ -90,16 +90,15 @@ def loop(bandit: Bandit, x: Array, reward: Array, every: int) -> Played:
         kernel.check_rewards(x, of_arm)
     absent = list(kernel.functions.unreached(kernel.settings))
     reweighting = bandit.reweighting
-    estimator = None if reweighting is None else reweighting.estimator
-    assert estimator is None or isinstance(estimator, Inverse)
+    assert reweighting is None or isinstance(reweighting, Inverse)
     clip = bandit.clip
     known: Known | None = NOTHING_KNOWN
     due = NO_ARM_DUE
-    if estimator is None:
+    if reweighting is None:
         absent += ["REWEIGHTED", *ruled_out(kind)]
         rows = bandit.history.room(T)
     else:
-        clip = estimator.clip
+        clip = reweighting.clip
         rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     run = without(rounds_in_loop, *absent)
     params = bandit.rule_parameters(T)
@@ -110,17 +109,17 @@ def loop(bandit: Bandit, x: Array, reward: Array, every: int) -> Played:
     while done < T:
         start = done
         t = bandit.t + 1
-        if reweighting is not None and estimator is not None:
-            estimator.count(belief, bandit.policy, layout, t, 0)
-            known = estimator.known(layout)
+        if reweighting is not None:
+            reweighting.count(belief, bandit.policy, layout, t, 0)
+            known = reweighting.known(layout)
             due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
         done = run(
             x, reward, start, every, tick, kernel.arms, bandit.all_arms, kernel.settings, kind,
             params, bandit.source, clip, known, due, bandit.stream, chosen, propensity, rows,
         )  # fmt: skip
-        if reweighting is not None and estimator is not None and done > start:
+        if reweighting is not None and done > start:
             played = rows[: done - start]
-            estimator.count(belief, bandit.policy, layout, t, len(played))
+            reweighting.count(belief, bandit.policy, layout, t, len(played))
             bandit.history.extend(played)
             reweighting.settle(played[-1:], belief, bandit.history)
         if done < T and is_short(bandit.stream, len(layout.arms)):

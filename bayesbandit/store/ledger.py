@@ -463,4 +463,4 @@ def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:
             raise ValueError(f"there is no change {kind!r}")
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"version {columns['number']} cannot be read: {error}") from error
-    return Change(columns["number"], columns["at"], kind, detail, columns["digest"], tuple(closed))
+    return Change(columns["number"], kind, detail, columns["digest"], tuple(closed))

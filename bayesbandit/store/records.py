@@ -98,12 +98,11 @@ class Outcome:
 class Change:
     """How a bandit became version `number`.
 
-    at: microseconds since 1970. kind: LEARN, ADDED, REMOVED or CHECKPOINT. detail: the arm, or how
+    kind: LEARN, ADDED, REMOVED or CHECKPOINT. detail: the arm, or how
     many decisions were closed. outcomes: the decisions that it closed, in order.
     """
 
     number: int
-    at: int
     kind: str
     detail: Mapping[str, Any]
     digest: bytes = b""

@@ -205,7 +205,7 @@ def change(
     """
     for _ in range(MAX_ATTEMPTS):
         before = current()
-        following = before.advance(Change(before.number + 1, 0, kind, detail))
+        following = before.advance(Change(before.number + 1, kind, detail))
         data = saved(following.bandit) if kind == CHECKPOINT else None
         full_detail = {**detail, **following.state}
         digest = ledger.commit(before.digest, following.number, kind, full_detail, data=data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.weighting.base import mean_and_sd
 from bayesbandit.weighting.reweighting import Inverse
 
+if TYPE_CHECKING:
+    from bayesbandit.weighting.propensity import InversePropensity
+
 GRADIENT_TOLERANCE = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
 MANY_COLUMNS = 100  # with more columns than this and than rows, fit in the span of the rows
 
@@ -22,8 +25,8 @@ MANY_COLUMNS = 100  # with more columns than this and than rows, fit in the span
 class Estimated(Inverse):
     """Multinomial logistic regression of arm on standardised context, penalty ½ ‖coefficients‖²."""
 
-    def __init__(self, clip: float) -> None:
-        super().__init__(clip)
+    def __init__(self, balance: InversePropensity) -> None:
+        super().__init__(balance)
         self.arms: tuple[Name, ...] = ()
         self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
@@ -52,14 +55,16 @@ class Estimated(Inverse):
         return Known(logits=self.coef, place=np.array(place))
 
     def state(self) -> State:
-        return {"arms": list(self.arms), "coef": self.coef}
+        return super().state() | {"arms": list(self.arms), "coef": self.coef}
 
     def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         A = len(state["arms"])
         shape = (A, layout.n_features + 1) if A else (0, 0)
-        return {"arms": [ARM_NAME], "coef": Numbers(shape)}
+        form = super().form(state, layout, belief, total)
+        return form | {"arms": [ARM_NAME], "coef": Numbers(shape)}
 
     def restore(self, state: State, belief: Belief) -> None:
+        super().restore(state, belief)
         self.arms = tuple(state["arms"])
         self.coef = state["coef"]
 

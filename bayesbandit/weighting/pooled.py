@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, rule, rule_parameters
 from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.weighting.reweighting import Inverse
+
+if TYPE_CHECKING:
+    from bayesbandit.weighting.propensity import InversePropensity
 
 
 class Snapshot(NamedTuple):
@@ -41,9 +44,9 @@ class Pooled(Inverse):
     of that moment.
     """
 
-    def __init__(self, max_snapshots: int, clip: float) -> None:
-        super().__init__(clip)
-        self.max_snapshots = max_snapshots
+    def __init__(self, balance: InversePropensity) -> None:
+        super().__init__(balance)
+        self.max_snapshots = balance.snapshots
         self.past_policies: tuple[Snapshot, ...] = ()
         self.settings = np.empty(0)  # of the regressions
         self.stale = True  # whether the next period needs a new snapshot
@@ -110,7 +113,7 @@ class Pooled(Inverse):
 
     def state(self) -> State:
         past = self.past_policies
-        return {
+        return super().state() | {
             "periods": [one.periods for one in past],
             "rules": [list(one.rule) for one in past],
             "arms": [list(one.names) for one in past],
@@ -122,15 +125,17 @@ class Pooled(Inverse):
         width = interpreted(core_width)(layout.n_columns)
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
-        form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
+        form = super().form(state, layout, belief, total)
+        form |= {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
         rules = []
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
             rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, LARGEST_FLOAT), floor))
             form[f"{i}.arms"] = ridge_arms.form(len(arms), width)
-        return {**form, "rules": Row(*rules)}
+        return form | {"rules": Row(*rules)}
 
     def restore(self, state: State, belief: Belief) -> None:
+        super().restore(state, belief)
         self.stale = state["stale"]
         self.settings = regressions_of(belief).settings
         rows = zip(state["arms"], state["rules"], state["periods"], strict=True)

@@ -33,7 +33,7 @@ class Unweighted:
     def weights(self, history: History, belief: Belief) -> Array:
         return np.ones(len(history))
 
-    def estimator(self) -> None:
+    def reweighting(self) -> None:
         """Return None: weights of the past never change."""
 
 
@@ -99,7 +99,7 @@ class InversePropensity:
             raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
         p = history.propensity
         if self.propensity == "estimated":
-            estimator = Estimated(self.clip)
+            estimator = Estimated(self)
             rows = history.ordered()
             estimator.learn(history, belief)
             for arm in estimator.arms:
@@ -107,8 +107,8 @@ class InversePropensity:
                 p[mine] = estimator.chance_of(arm, rows[mine], history.layout)
         return np.where(np.isnan(p), history.weight, 1.0 / np.maximum(self.clip, p))
 
-    def estimator(self) -> Inverse | None:
-        """Return a new estimator of one bandit's weights; None where propensities never change."""
+    def reweighting(self) -> Inverse | None:
+        """Return what estimates one bandit's weights; None where propensities never change."""
         if self.propensity == "pooled":
-            return Pooled(self.snapshots, self.clip)
-        return Estimated(self.clip) if self.propensity == "estimated" else None
+            return Pooled(self)
+        return Estimated(self) if self.propensity == "estimated" else None

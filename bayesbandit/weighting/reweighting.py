@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,14 +22,25 @@ from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
+if TYPE_CHECKING:
+    from bayesbandit.weighting.propensity import InversePropensity
+
 ALL_ARMS = ""  # one name for all arms, if they share a posterior
 
 
-class WeightEstimator(ABC):
-    """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds.
+class Reweighting(ABC):
+    """The weights of one bandit's rounds: of new ones, and of an arm's past when it is due.
 
-    Subclasses that depend on past decisions override `count`, `state` and `restore`.
+    `due` has the number of rounds at which an arm is next reweighted, by name. together: reweight
+    all arms when one is due. Arms that share a posterior count as one arm, `ALL_ARMS`.
+
+    Subclasses that depend on past decisions extend `count`, `state`, `form` and `restore`.
     """
+
+    def __init__(self, schedule: Schedule, together: bool = False) -> None:
+        self.schedule = schedule
+        self.together = together
+        self.due: dict[Name, int] = {}
 
     @abstractmethod
     def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
@@ -50,28 +61,79 @@ class WeightEstimator(ABC):
         """Count n more periods at round t, decided by this belief before it learns the rewards."""
         return
 
+    def weigh(self, rows: Array, belief: Belief, policy: Policy, layout: Layout, t: int) -> None:
+        """Weight new rows (n, width), decided at round t, before the belief learns them."""
+        self.count(belief, policy, layout, t, len(rows))
+        records = layout.records(rows)
+        for k in np.unique(records["arm"]).astype(np.int64).tolist():
+            mine = records["arm"] == k
+            weights = self.new_weights(layout.arms[k], rows[mine], belief, layout)
+            records["weight"][mine] = weights
+
+    def settle(self, rows: Array, belief: Belief, history: History) -> None:
+        """Reweight the arms of these rows that are due. Belief and history must know the rows."""
+        layout = history.layout
+        arms = layout.arms
+        n = belief.n
+        pulled = layout.records(rows)["arm"]
+        if belief.of_arms:
+            arms = (ALL_ARMS,)
+            n = np.array([history.total])
+            pulled = np.zeros(len(rows))
+        them = np.unique(pulled).astype(np.int64).tolist()
+        due = [k for k in them if n[k] >= self.due.get(arms[k], 1)]
+        if not due:
+            return
+        if self.together:
+            due = np.flatnonzero(n).tolist()
+        self.learn(history, belief)
+        history.detach()  # copies of the bandit keep their weights
+        past = history.ordered()
+        records = history.records
+        played = history.played()
+        changed = []
+        if belief.of_arms:
+            played = np.zeros_like(played)
+        for k in due:
+            mine = np.flatnonzero(played == k)
+            weights = self.past_weights(arms[k], past, mine, layout)
+            if weights is not None:
+                records["weight"][mine] = weights
+                changed.append(k)
+            self.due[arms[k]] = self.schedule.next_due(len(mine))
+        needed(belief, Reweighable, "the weights of its past change").reweigh(
+            changed, past[:, : layout.n_features], played, records["reward"], records["weight"]
+        )
+
     def fork(self) -> Self:
         """Return a copy that may change while this one stays as it is."""
-        return copy(self)
+        twin = copy(self)
+        twin.due = dict(self.due)
+        return twin
+
+    def forget(self, arm: Name) -> None:
+        """Forget when a removed arm was due; a later arm with its name starts afresh."""
+        self.due.pop(arm, None)
 
     def state(self) -> State:
         """Return the whole state as arrays and plain values, for `restore`."""
-        return {}
+        return {"due": [list(pair) for pair in self.due.items()]}
 
     def restore(self, state: State, belief: Belief) -> None:
         """Restore what `state` returned."""
-        return
+        self.due = dict(state["due"])
 
     def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
-        return {}
+        return {"due": [Row(ARM_NAME, Whole())]}
 
 
-class Inverse(WeightEstimator):
+class Inverse(Reweighting):
     """The weights 1 / max(γ, p̂) with propensities p̂ estimated from past rounds; γ = clip."""
 
-    def __init__(self, clip: float) -> None:
-        self.clip = clip
+    def __init__(self, balance: InversePropensity) -> None:
+        super().__init__(balance.schedule, balance.refresh == "all")
+        self.clip = balance.clip
 
     @abstractmethod
     def chance_of(self, arm: Name, rows: Array, layout: Layout) -> Array | None:
@@ -93,10 +155,11 @@ class Inverse(WeightEstimator):
         return None if p is None else 1.0 / np.maximum(self.clip, p)
 
 
-class BalanceWeights(WeightEstimator):
+class BalanceWeights(Reweighting):
     """The weights of a balance that the kernels do not know: a function of history and belief."""
 
     def __init__(self, balance: Balance) -> None:
+        super().__init__(schedule_of(balance))
         self.balance = balance
         self.weights = np.empty(0)
         self.history: History | None = None  # kept for `of_arm` of a `ByArm`
@@ -131,97 +194,7 @@ class BalanceWeights(WeightEstimator):
         return self._checked(by_arm.of_arm(mine, self.history), len(mine), "of_arm")
 
 
-class Reweighting:
-    """The past weights of one bandit, and when each arm is next reweighted.
-
-    `due` has the number of rounds at which an arm is due, by name. together: reweight all arms when
-    one is due. Arms that share a posterior count as one arm, `ALL_ARMS`.
-    """
-
-    def __init__(
-        self, estimator: WeightEstimator, schedule: Schedule, together: bool = False
-    ) -> None:
-        self.estimator = estimator
-        self.schedule = schedule
-        self.together = together
-        self.due: dict[Name, int] = {}
-
-    def weigh(self, rows: Array, belief: Belief, policy: Policy, layout: Layout, t: int) -> None:
-        """Weight new rows (n, width), decided at round t, before the belief learns them."""
-        self.estimator.count(belief, policy, layout, t, len(rows))
-        records = layout.records(rows)
-        for k in np.unique(records["arm"]).astype(np.int64).tolist():
-            mine = records["arm"] == k
-            records["weight"][mine] = self.estimator.new_weights(
-                layout.arms[k], rows[mine], belief, layout
-            )
-
-    def settle(self, rows: Array, belief: Belief, history: History) -> None:
-        """Reweight the arms of these rows that are due. Belief and history must know the rows."""
-        layout = history.layout
-        arms = layout.arms
-        n = belief.n
-        pulled = layout.records(rows)["arm"]
-        if belief.of_arms:
-            arms = (ALL_ARMS,)
-            n = np.array([history.total])
-            pulled = np.zeros(len(rows))
-        them = np.unique(pulled).astype(np.int64).tolist()
-        due = [k for k in them if n[k] >= self.due.get(arms[k], 1)]
-        if not due:
-            return
-        if self.together:
-            due = np.flatnonzero(n).tolist()
-        self.estimator.learn(history, belief)
-        history.detach()  # copies of the bandit keep their weights
-        past = history.ordered()
-        records = history.records
-        played = history.played()
-        changed = []
-        if belief.of_arms:
-            played = np.zeros_like(played)
-        for k in due:
-            mine = np.flatnonzero(played == k)
-            weights = self.estimator.past_weights(arms[k], past, mine, layout)
-            if weights is not None:
-                records["weight"][mine] = weights
-                changed.append(k)
-            self.due[arms[k]] = self.schedule.next_due(len(mine))
-        needed(belief, Reweighable, "the weights of its past change").reweigh(
-            changed, past[:, : layout.n_features], played, records["reward"], records["weight"]
-        )
-
-    def fork(self) -> Reweighting:
-        """Return a copy that may change while this one stays as it is."""
-        twin = copy(self)
-        twin.estimator = self.estimator.fork()
-        twin.due = dict(self.due)
-        return twin
-
-    def forget(self, arm: Name) -> None:
-        """Forget when a removed arm was due; a later arm with its name starts afresh."""
-        self.due.pop(arm, None)
-
-    def state(self) -> State:
-        """Return the whole state as arrays and plain values, for `restore`."""
-        return {"due": [list(pair) for pair in self.due.items()], **self.estimator.state()}
-
-    def restore(self, state: State, belief: Belief) -> None:
-        """Restore what `state` returned."""
-        self.due = dict(state["due"])
-        self.estimator.restore(state, belief)
-
-    def form(self, state: State, layout: Layout, belief: Belief, total: int) -> Form:
-        """Return the form of each part of a state, after `total` rounds."""
-        form: Form = {"due": [Row(ARM_NAME, Whole())]}
-        return form | self.estimator.form(state, layout, belief, total)
-
-
 def begin(balance: Balance) -> Reweighting | None:
     """Return the reweighting of a new bandit; None where past weights never change."""
     known: Any = balance
-    if is_known(balance):
-        if (estimator := known.estimator()) is None:
-            return None
-        return Reweighting(estimator, known.schedule, known.refresh == "all")
-    return Reweighting(BalanceWeights(balance), schedule_of(balance))
+    return known.reweighting() if is_known(balance) else BalanceWeights(balance)
