@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import (
+    arm_features,
     choosing,
     fast_path,
     learning,
@@ -35,7 +37,10 @@ from bayesbandit.beliefs.base import (
     BeliefModel,
     CompiledArms,
     Declaring,
+    Forgets,
     Resizable,
+    TakesTables,
+    WithPosterior,
     kernel_of,
     needed,
 )
@@ -319,19 +324,50 @@ class Bandit:
         and may not know the latest rounds. Forests and other ensembles have no posterior. The ArviZ
         tree of a closed-form posterior has the rounds that `history` kept.
         """
-        return choosing.posterior(self, self.number(arm))
+        k = self.number(arm)
+        history = self.history
+        belief = self.belief
+        if isinstance(belief, Forgets) and belief.clock is not None:
+            belief = belief.fork()
+            belief.advance(ticks.tick(self))
+        rows = history.ordered() if self.of_arms else history.of_arm(k)
+        log = self.layout.records(rows)
+        roles = {"x": rows[:, : self.n_features], "reward": log["reward"], "weight": log["weight"]}
+        capable = needed(belief, WithPosterior, "the posterior of an arm is asked for")
+        posterior: LinearPosterior | Posterior = capable.posterior(k, roles)
+        if self.encoder is not None and isinstance(posterior, TakesTables):
+            return replace(posterior, encoder=self.encoder)
+        return posterior
 
+    @transactions.exclusive
     def greedy(self, x: Contexts = None) -> Array:
         """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
-        return choosing.greedy(self, x)
+        z = arm_features.of_all(self, x)
+        draft = transactions.fork_to_decide(self)
+        choosing.advance(draft)
+        parts = choosing.parts(draft.belief, z)
+        blocks = [choosing.predicted(draft.belief, z[part]).mean for part in parts]
+        if self.belief.clock is None:  # else the bandit would forget by a look
+            transactions.commit(self, draft)
+        mean = np.concatenate(blocks) if blocks else np.empty((0, len(self.arms)))
+        return self.layout.names[mean.argmax(axis=1)]
 
+    @transactions.exclusive
     def probabilities(self, x: Contexts = None) -> Array:
         """Return each arm's probability (n, K) of being chosen in the next round, at x (n, d).
 
         Nothing is drawn, and no round is counted.
         """
-        return choosing.probabilities(self, x)
+        draft = transactions.fork(self)
+        now = self.rule_parameters(1)
+        z = arm_features.of_all(self, x)
+        rows, kind = choosing.describe(draft, z, self.all_arms, now, held=True)
+        log = self.layout.records(rows)
+        log["rule"] = kind
+        log["number"], log["min_probability"] = now.T
+        return Decision(self.layout, rows).probabilities
 
+    @transactions.exclusive
     def predict(self, x: Contexts = None) -> Prediction:
         """Return what the bandit believes of all arms' mean rewards at x, as in `choose`.
 
@@ -340,7 +376,9 @@ class Bandit:
         prediction of the next round: nothing is drawn, and no round is counted. As long as a
         posterior is not proper its sd is infinite, and `draw` raises ValueError.
         """
-        return choosing.predict(self, x)
+        draft = transactions.fork(self)
+        choosing.advance(draft)
+        return choosing.predicted(draft.belief, arm_features.of_all(self, x))
 
     def summary(self) -> pd.DataFrame:
         """Return a table that summarises the rounds in `history` by arm, with removed arms.

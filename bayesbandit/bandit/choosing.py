@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,9 +18,6 @@ from bayesbandit.beliefs.base import (
     CompiledArms,
     Forgets,
     Refits,
-    TakesTables,
-    WithPosterior,
-    needed,
 )
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Array, Contexts, Name
 from bayesbandit.kernels import rounds
@@ -306,59 +302,6 @@ def put_moments(
     all_ = available.all()
     for at, values, absent in ((D, mean, -np.inf), (D + K, scale, 0.0), (D + 2 * K, last, 0.0)):
         rows[:, at : at + K] = values if all_ else np.where(available, values, absent)
-
-
-@transactions.exclusive
-def greedy(bandit: Bandit, x: Contexts) -> Array:
-    """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
-    x = arm_features.of_all(bandit, x)
-    draft = transactions.fork_to_decide(bandit)
-    advance(draft)
-    blocks = [predicted(draft.belief, x[part]).mean for part in parts(draft.belief, x)]
-    if bandit.belief.clock is None:  # else the bandit would forget by a look
-        transactions.commit(bandit, draft)
-    mean = np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
-    return bandit.layout.names[mean.argmax(axis=1)]
-
-
-def posterior(bandit: Bandit, k: int) -> Any:
-    """Return the posterior of arm k, with its rounds that the history keeps."""
-    layout = bandit.layout
-    history = bandit.history
-    belief = bandit.belief
-    if isinstance(belief, Forgets) and belief.clock is not None:
-        belief = belief.fork()
-        belief.advance(ticks.tick(bandit))
-    rows = history.ordered() if bandit.of_arms else history.of_arm(k)
-    log = layout.records(rows)
-    roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
-    capable = needed(belief, WithPosterior, "the posterior of an arm is asked for")
-    posterior_of_arm = capable.posterior(k, roles)
-    if bandit.encoder is not None and isinstance(posterior_of_arm, TakesTables):
-        return replace(posterior_of_arm, encoder=bandit.encoder)
-    return posterior_of_arm
-
-
-@transactions.exclusive
-def predict(bandit: Bandit, x: Contexts) -> Prediction:
-    """Return the prediction at contexts x, all treated as the next round."""
-    draft = transactions.fork(bandit)
-    advance(draft)
-    return predicted(draft.belief, arm_features.of_all(bandit, x))
-
-
-@transactions.exclusive
-def probabilities(bandit: Bandit, x: Contexts) -> Array:
-    """Return each arm's probability (n, K) at contexts x, all treated as the next round."""
-    draft = transactions.fork(bandit)
-    layout = bandit.layout
-    now = bandit.rule_parameters(1)
-    z = arm_features.of_all(bandit, x)
-    rows, kind = describe(draft, z, bandit.all_arms, now, held=True)
-    log = layout.records(rows)
-    log["rule"] = kind
-    log["number"], log["min_probability"] = now.T
-    return Decision(layout, rows).probabilities
 
 
 def describe(

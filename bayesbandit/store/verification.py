@@ -60,21 +60,6 @@ def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
         return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
 
 
-class Groups:
-    """The decisions of a query that is sorted by their version, taken from the front."""
-
-    def __init__(self, rows: Iterator[Row[Any]]) -> None:
-        self.rows = rows
-        self.next = next(self.rows, None)
-
-    def up_to(self, version: int) -> Iterator[Row[Any]]:
-        """Yield the next rows of this version or an earlier one."""
-        while self.next is not None and self.next.version <= version:
-            row = self.next
-            self.next = next(self.rows, None)
-            yield row
-
-
 class Verification:
     """A log, as it was at one moment, and the violations that were found: one row each."""
 
@@ -86,6 +71,9 @@ class Verification:
         self.secret = b""
         self.unread: ValueError | None = None  # why the first snapshot could not be read
         self.found: list[tuple[str, str, object, object, str]] = []
+        by_version = select(decisions).order_by(decisions.c.version)
+        self.decisions = self.rows(by_version)
+        self.ahead = next(self.decisions, None)  # the first that is not checked yet
 
     def add(self, kind: str, one: object, expected: object, found: object, said: str) -> None:
         """Add a violation."""
@@ -102,6 +90,12 @@ class Verification:
     def rows(self, query: Select[Any]) -> Iterator[Row[Any]]:
         """Yield the rows of a query."""
         yield from self.connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(query)
+
+    def decisions_up_to(self, version: int) -> Iterator[Row[Any]]:
+        """Yield the next decisions of this version or an earlier one."""
+        while self.ahead is not None and self.ahead.version <= version:
+            yield self.ahead
+            self.ahead = next(self.decisions, None)
 
     def check(self) -> None:
         """Find all violations; only how the bandit began is checked where that cannot be read."""
@@ -156,7 +150,6 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        groups = Groups(self.rows(select(decisions).order_by(decisions.c.version)))
         changes = select(versions).where(versions.c.number >= 0)
         before: Row[Any] | None = None
         last: Version | None = None
@@ -176,13 +169,13 @@ class Verification:
                 last = None
             last = self.following(last, row, outcomes)
             readable = readable or last is not None
-            self.check_decisions(last, groups, row)
+            self.check_decisions(last, row)
             before = row
         if self.unread is not None and not readable:
             raise self.unread
         number = -1 if before is None else before.number
         closing = self.ledger.closed().where(states.c.version > number)
-        for row in [*groups.up_to(2**62), *self.rows(closing)]:
+        for row in [*self.decisions_up_to(2**62), *self.rows(closing)]:
             self.add("version", row.id, f"at most {number}", "more", "no such version")
 
     def check_chain(self, before: Row[Any], row: Row[Any], outcomes: Sequence[Outcome]) -> None:
@@ -250,14 +243,13 @@ class Verification:
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def check_decisions(self, version: Version | None, groups: Groups, row: Row[Any]) -> None:
+    def check_decisions(self, version: Version | None, row: Row[Any]) -> None:
         """Let a version make its decisions again, and compare them with the log.
 
-        groups: the decisions of this version come next. Those of versions that were pruned, or that
-        cannot be computed, are only read.
+        Those of versions that were pruned, or that cannot be computed, are only read.
         """
         number = row.number
-        for part in batched(groups.up_to(number), ROWS_AT_A_TIME):
+        for part in batched(self.decisions_up_to(number), ROWS_AT_A_TIME):
             good = list[Stored]()
             for one in part:
                 if one.version < number and row.kind == CHECKPOINT:
