@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.bandit.observed import Observed, keys_of
 from bayesbandit.checks import MAX_ABS_VALUE, MAX_TICK, Array, Name, arm_names, floats, one_of
-from bayesbandit.forms import Numbers, check, demand
+from bayesbandit.forms import Numbers, Row, check, demand, fits
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
@@ -224,15 +224,13 @@ class Decision:
             several = values.keys() & {*BOUNDS_OF_PARTS, "arm", "id"}
             values = values | {k: [values[k]] for k in several}
         ids = values["id"]
-        demand(
-            isinstance(ids, list),
-            f"id must be a list, with a text for each arm of the list; got {ids!r}",
-        )
-        check(ids, [str], "id")
         n = len(values["arm"])
         K = len(arms)
         demand(n > 0, "a decision must be about one context or more; this one has none")
-        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
+        demand(
+            fits(ids, Row(*(str,) * n)),
+            f"id must be a list, with a text for each arm of the list; got {ids!r}",
+        )
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in values["arm"]]
         arrays = {name: floats(values[name], name) for name in BOUNDS_OF_PARTS if name in values}
         sizes = {"x": (n, None), **dict.fromkeys(("mean", "sd", "probabilities"), (n, K))}

@@ -83,21 +83,22 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
                 stacklevel=5,  # of `Bandit.update`
             )
     else:
-        check_encoder(bandit, log)
-        if log.encoder is None and tuple(log.features) != encoder.features:
-            raise _other_encoder(bandit, log)
+        check_encoder(bandit, log, by_name=True)
 
 
-def check_encoder(bandit: Bandit, log: Logged) -> None:
-    """Raise ValueError if a bandit and a log have different encoders."""
-    if None not in (bandit.encoder, log.encoder) and bandit.encoder != log.encoder:
-        raise _other_encoder(bandit, log)
+def check_encoder(bandit: Bandit, log: Logged, by_name: bool = False) -> None:
+    """Raise ValueError if a bandit and a log have different encoders.
 
-
-def _other_encoder(bandit: Bandit, log: Logged) -> ValueError:
-    features = [] if bandit.encoder is None else list(bandit.encoder.features)
-    return ValueError(
+    by_name: a log without one must have features of the encoder's names.
+    """
+    encoder = bandit.encoder
+    if encoder is None or encoder == log.encoder:
+        return
+    if log.encoder is None and (not by_name or tuple(log.features) == encoder.features):
+        return
+    raise ValueError(
         "the log's contexts were not made by the bandit's encoder: give it to the log, as "
         "bb.ope.read_log(path, encoder=bandit.encoder) or bb.ope.Log.of(frame, "
-        f"encoder=bandit.encoder); the bandit has {features!r}, the log {list(log.features)!r}"
+        f"encoder=bandit.encoder); the bandit has {list(encoder.features)!r}, the log "
+        f"{list(log.features)!r}"
     )
