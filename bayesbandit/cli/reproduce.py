@@ -12,8 +12,6 @@ from bayesbandit.cli.output import check_folder, clear_errors, counted, save, sa
 from bayesbandit.runtime.plugins import blamed, plugin, plugins, refused, said
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesbandit.experiments.study import Study
 
 PAPER_MISSING = (
@@ -33,6 +31,8 @@ def reproduce(
     """Run a study of the paper and print our table beside the paper's."""
     import pandas as pd
 
+    from bayesbandit.evaluation.text import span
+
     if study is None:
         list_studies()
         return
@@ -49,7 +49,9 @@ def reproduce(
         results = experiment.run(jobs, folder)
         with blamed(failed, (), f"; its results are kept in {folder / 'results.parquet'}"):
             table = pd.DataFrame(chosen.table(results))
-            answer = f"{chosen.title}: {size(results)}"
+            simulations = counted(results["replication"].nunique(), "simulation")
+            rounds = span(results.groupby("environment")["t"].max())
+            answer = f"{chosen.title}: {simulations} of {rounds} rounds"
             titled = {answer: pd.DataFrame(chosen.printed(table))}
             titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
             figures = dict(chosen.figures(results))
@@ -90,11 +92,3 @@ def list_studies() -> None:
         show(pd.DataFrame(rows), "Studies")
     else:
         say(PAPER_MISSING)
-
-
-def size(results: pd.DataFrame) -> str:
-    """Return how many simulations a study has, and of how many rounds, as text."""
-    from bayesbandit.evaluation.text import span
-
-    simulations = counted(results["replication"].nunique(), "simulation")
-    return f"{simulations} of {span(results.groupby('environment')['t'].max())} rounds"

@@ -161,21 +161,13 @@ def _taught(
         if "time" in columns:
             read["time"] = moments(frame[columns["time"]], "time")
         with one_thread():
-            bandit.update(contexts(bandit, frame, features), arm, **read)
+            x: Contexts = frame[list(features)]
+            if bandit.encoder is None:
+                x = checks.floats(x, "features") if features else np.empty((len(frame), 0))
+            bandit.update(x, arm, **read)
     except ValueError as error:
         raise ValueError(f"partition {number} of the log: {error}") from error
     return bandit
-
-
-def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:
-    """Return the contexts in the columns `features` of a table, as the bandit's methods take them.
-
-    They are a table for a bandit with an encoder, else numbers (n, d).
-    """
-    x = frame[list(features)]
-    if bandit.encoder is not None:
-        return x
-    return checks.floats(x, "features") if features else np.empty((len(x), 0))
 
 
 def _join(before: Bandit, later: Bandit) -> Bandit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.files import read
 from bayesbandit.tables.fitting import NoFeatures
 from bayesbandit.tables.role_names import DEFAULTS
-from bayesbandit.tables.roles import Roles, names_in
+from bayesbandit.tables.roles import names_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +40,13 @@ def read_log(
     frame = read_rounds(path, columns.get("arm"), sep=sep, decimal=decimal, dates=dates)
     name = Path(path).name
     if encoder is None:
-        roles = roles_in(frame, name, **columns)
-        encoder = fitted(frame, roles, columns.get("keep", ()))
+        contexts = roles_in(frame, name, **columns).contexts
+        keep = [column for column in names_in(columns.get("keep", ())) if column in contexts]
+        try:
+            if contexts:
+                encoder = Encoder.fit(frame[list(contexts)], keep=keep)
+        except NoFeatures as error:
+            warnings.warn(f"the log is read without contexts: {error}", stacklevel=2)
         if encoder is None:
             columns["x"] = []
     return Log.made(of_frame(frame, name, encoder=encoder, **columns))
@@ -56,18 +60,3 @@ def read_rounds(path: str | Path, arm: Name | None, **form: str | None) -> pd.Da
     """
     frame = read(path, **form, text=DEFAULTS["arm"] if arm is None else [str(arm)])
     return frame.set_axis([str(column) for column in frame.columns], axis=1)
-
-
-def fitted(frame: pd.DataFrame, roles: Roles, keep: Collection[Name]) -> Encoder | None:
-    """Return an encoder fitted to the contexts; None without usable ones.
-
-    keep: contexts that are used although they look like dates or an identifier.
-    """
-    if not roles.contexts:
-        return None
-    columns = [column for column in names_in(keep) if column in roles.contexts]
-    try:
-        return Encoder.fit(frame[list(roles.contexts)], keep=columns)
-    except NoFeatures as error:
-        warnings.warn(f"the log is read without contexts: {error}", stacklevel=3)
-        return None
