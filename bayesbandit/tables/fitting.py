@@ -38,6 +38,7 @@ MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
+FLOAT_EPSILON = np.finfo(np.float64).eps
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 # reasons that give no warning
 WAS_DROPPED = "dropped"
@@ -96,7 +97,13 @@ def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Co
             return LeftOut(name, why)
         if is_whole and _numbers_the_rows(present, len(codes)):
             return LeftOut(name, "an identifier: its values number the rows")
-    return _standardised(column, codes)
+    median = np.median(present)
+    filled = np.where(np.isnan(codes), median, codes)
+    mean = filled.mean()
+    sd = filled.std()
+    # numbers that differ by rounding errors alone are not made larger (Chan et al. 1983)
+    scale = sd if sd > FLOAT_EPSILON * len(filled) * abs(mean) else 1.0
+    return replace(column, median=float(median), mean=float(mean), scale=float(scale))
 
 
 def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
@@ -104,18 +111,6 @@ def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
     span = values.max() - values.min() + 1
     numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n
     return bool(numbered and len(np.unique(values)) == n)
-
-
-def _standardised(column: Number, values: np.ndarray) -> Number:
-    """Return a column of codes (n,) with their median, mean and standard deviation."""
-    from sklearn.preprocessing import StandardScaler
-
-    median = np.nanmedian(values)
-    filled = np.where(np.isnan(values), median, values)
-    scaler = StandardScaler().fit(filled[:, None])
-    mean = float(scaler.mean_[0])
-    scale = float(scaler.scale_[0])
-    return replace(column, median=float(median), mean=mean, scale=scale)
 
 
 def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
