@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from bayesbandit.checks import number, one_of
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
@@ -59,7 +59,7 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> tuple[np.ndarray,
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
     # t = mean gap / (s/√R) has R − 1 degrees of freedom
-    p = 2 * student.sf(np.abs(t), np.maximum(R - 1, 1))
+    p = 2 * stdtr(np.maximum(R - 1, 1), -np.abs(t))
     return t, np.where(alike, 2.0 ** (1 - R), p)
 
 

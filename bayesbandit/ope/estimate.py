@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import sequences
@@ -91,7 +91,7 @@ class Estimate:
     @property
     def p(self) -> float:
         """The two-sided p-value of "the value is 0", for a difference; NaN without an interval."""
-        return np.nan if np.isnan(self.low) else float(2 * norm.sf(self.z))
+        return np.nan if np.isnan(self.low) else float(2 * ndtr(-self.z))
 
     def __repr__(self) -> str:
         refusal = f", refused: {self.refused}" if self.refused else ""
@@ -244,7 +244,7 @@ def estimate(
     elif limits is not None:
         at_rounds = _exact(question, m, limits, level).unless(invalid)
     refused = refused or too_few(last.carrying) or (at_rounds.refused if at_rounds else "")
-    half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
+    half = ndtri((1 + level) / 2) * se if not refused else np.nan
     return Estimate(
         value, se, value - half, value + half, sizes.ess, sizes.expected, scores.scores, h, m,
         sizes.largest, int(on.sum()), level, weights, refused,

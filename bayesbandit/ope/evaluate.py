@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from bayesbandit.checks import Name, number
 from bayesbandit.ope.estimate import Estimate, Rest, estimate
@@ -262,7 +262,7 @@ def max_t[Key](
     root = symmetric_root(u @ u.T)
     Z = np.random.default_rng(0).normal(size=(MAX_T_DRAWS, len(good)))
     most = np.abs(Z @ root.T).max(axis=1)
-    c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
+    c = max(float(np.quantile(most, level)), float(ndtri((1 + level) / 2)))
     for key, e in good.items():
         beyond = (int((most >= e.z).sum()) + 1) / (MAX_T_DRAWS + 1)
         p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell

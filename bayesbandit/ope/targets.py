@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.stats import hypergeom
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
@@ -192,6 +191,8 @@ def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:
     negatively associated (Joag-Dev and Proschan 1983). So k of them or fewer have the chance
     min over s > 0 of exp(s k) Π (1 − q + q exp(−s)) at most, as independent ones have (Chernoff).
     """
+    from scipy.stats import hypergeom  # takes long to load
+
     ours = np.bincount(row[:n], minlength=row.max() + 1)
     theirs = np.bincount(row) - ours
     stratum = np.zeros_like(ours)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import stdtrit
 
 from bayesbandit.checks import one_of
 from bayesbandit.evaluation import check, differences, ranking
@@ -52,8 +53,6 @@ def paired_differences(
     reference: a bandit's name; None: the bandit with the least normalised regret over the
     environments.
     """
-    from scipy.stats import t
-
     bandits = pd.unique(check(table)["bandit"]).tolist()
     reference = str(ranking(table)["bandit"].iloc[0]) if reference is None else reference
     one_of(reference, "the reference", bandits)
@@ -69,7 +68,7 @@ def paired_differences(
         mean, se, n = (
             panel_gaps[c].to_numpy(np.float64) for c in ("difference", "se", "replications")
         )
-        reach = se * t.ppf(0.5 + CONFIDENCE_LEVEL / 2, n - 1)
+        reach = se * stdtrit(n - 1, 0.5 + CONFIDENCE_LEVEL / 2)
         compare(panel, down, mean, mean - reach, mean + reach, np.abs(mean) > reach, -1)
         dress(
             panel, words(name), plain(f"regret above that of {reference}"), "", inches=PANEL_INCHES

@@ -38,11 +38,6 @@ def name_of(kind: type) -> str:
     return kind.__name__ if ours else f"{kind.__module__}:{kind.__qualname__}"
 
 
-def is_registered(kind: type) -> bool:
-    """Return whether files can hold objects of this class."""
-    return KINDS.get(name_of(kind)) is kind
-
-
 def kind_of(name: str) -> type | None:
     """Return the class with this name in files; None if there is none.
 

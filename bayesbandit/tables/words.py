@@ -18,15 +18,9 @@ if TYPE_CHECKING:
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)  # types of numbers
 MAX_EXACT_INTEGER = 2**53  # floats below it hold each whole number
-WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 # texts that stand for a missing value in a column of numbers
 MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
-
-
-def words_in(name: object) -> list[str]:
-    """Return the words of a name in snake_case or camelCase, in lower case."""
-    return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
 def is_missing(value: Any) -> bool:

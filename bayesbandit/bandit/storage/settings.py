@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesbandit.forms import PLAIN_VALUE, check
 from bayesbandit.model import RewardModel
-from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
+from bayesbandit.runtime.savable import KINDS, META, kind_of, name_of
 
 DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only with PyMC
 
@@ -34,7 +34,7 @@ def encode(value: Any) -> dict[str, Any]:
     For any other object return only the class's name, marked as foreign.
     """
     kind = type(value)
-    if kind.__name__ not in DECLARED and not is_registered(kind):
+    if kind.__name__ not in DECLARED and KINDS.get(name_of(kind)) is not kind:
         return {"kind": name_of(kind), "foreign": True}
     names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
     stored = {name: _stored(getattr(value, name)) for name in names}
