@@ -52,6 +52,7 @@ from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, rule_parameters
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.shown import MAX_ROWS, html_table, shows_all
 from bayesbandit.tables.encoder import Encoder, numbers_only
 from bayesbandit.tables.inputs import is_row
@@ -590,7 +591,9 @@ class Bandit:
         """
         from bayesbandit.bandit.storage import saving
 
-        saving.write(path, *saving.checked(self))
+        content = saving.checked(self)
+        with replacing(path) as beside, beside.open("wb") as file:
+            saving.write(file, *content)
 
     @staticmethod
     def load(
@@ -614,4 +617,9 @@ class Bandit:
         """
         from bayesbandit.bandit.storage import saving
 
-        return saving.load(Bandit, path, policy, model, balance, fresh)
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no saved bandit at {path}")
+        with path.open("rb") as file:
+            bandit: Bandit = saving.load(Bandit, file, str(path), policy, model, balance, fresh)
+        return bandit

@@ -109,8 +109,15 @@ class GroupCommit:
     def _store(self, batch: Sequence[Waiting]) -> None:
         """Store the rows of these calls in one transaction; one by one if an id is taken."""
         try:
-            with request_deadline(min(one.deadline for one in batch)):
-                done = self._committed([row for one in batch for row in one.rows])
+            with (
+                request_deadline(min(one.deadline for one in batch)),
+                self.database.write() as connection,
+            ):
+                for text in self.statements:
+                    connection.exec_driver_sql(text, [row for one in batch for row in one.rows])
+            done = True
+        except IntegrityError:
+            done = False
         except Unavailable as error:
             for one in batch:
                 one.stored.set_exception(error)
@@ -125,12 +132,3 @@ class GroupCommit:
         else:
             for one in batch:
                 self._store([one])
-
-    def _committed(self, rows: list[dict[str, Any]]) -> bool:
-        try:
-            with self.database.write() as connection:
-                for text in self.statements:
-                    connection.exec_driver_sql(text, rows)
-        except IntegrityError:
-            return False
-        return True

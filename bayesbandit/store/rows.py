@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.bandit.storage import saving
 from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real, json_text
 from bayesbandit.history import Layout
@@ -150,10 +150,9 @@ def decision_of(layout: Layout, stored: Sequence[Stored], one: bool = False) -> 
 
 def saved(bandit: Bandit) -> bytes:
     """Return a bandit as the bytes of its file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "bandit.npz"
-        bandit.save(path)
-        return path.read_bytes()
+    file = BytesIO()
+    saving.write(file, *saving.checked(bandit))
+    return file.getvalue()
 
 
 def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
@@ -161,14 +160,8 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
 
     It never refits in the background: decisions must not depend on how long a refit takes.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"snapshot {version}"
-        path.write_bytes(data)
-        try:
-            bandit = Bandit.load(path, **parts)
-        except ValueError as error:
-            message = str(error).replace(str(path), f"the snapshot of version {version}")
-            raise ValueError(message) from error
+    name = f"the snapshot of version {version}"
+    bandit: Bandit = saving.load(Bandit, BytesIO(data), name, **parts)
     if isinstance(bandit.belief, Refits):
         bandit.belief.refit_when_asked()
     return bandit

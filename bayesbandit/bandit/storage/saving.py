@@ -6,8 +6,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from bayesbandit.forms import PLAIN_VALUE, Arrays, Broken, State, check
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
-from bayesbandit.runtime.files import replacing
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance
 
@@ -144,22 +142,23 @@ def restore(
 
 
 def load(
-    make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any, fresh: Any
-) -> Any:
-    """Return the bandit of a file, after checking all of its content."""
+    make: type[Any], file: BinaryIO, name: str,
+    policy: Policy | None = None, model: Any = None, balance: Any = None, fresh: Any = False,
+) -> Any:  # fmt: skip
+    """Return the bandit of a file, after checking all of its content. name: what errors call it."""
     if not isinstance(fresh, bool | np.random.SeedSequence):
         raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
     if policy is not None:
         validation.check_policy(policy)
     if balance is not None:
         validation.check_balance(balance)
-    meta, arrays = read(path)
+    meta, arrays = read(file, name)
     try:
         verify.check(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
     except INVALID_VALUE_ERRORS as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is broken: {why}") from error
+        raise ValueError(f"{name} is broken: {why}") from error
     if fresh is not False:
         random_streams.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
@@ -201,40 +200,37 @@ def checked(bandit: Bandit) -> tuple[str, Arrays]:
     return text, {name: array.copy() for name, array in arrays.items()}
 
 
-def write(path: str | Path, text: str, arrays: Arrays) -> None:
-    """Write one npz file, complete or not at all: it is written beside and moved into place."""
+def write(file: BinaryIO, text: str, arrays: Arrays) -> None:
+    """Write one npz file."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
-    with replacing(path) as beside, beside.open("wb") as file:
-        np.savez(file, allow_pickle=False, meta=header, **arrays)
+    np.savez(file, allow_pickle=False, meta=header, **arrays)
 
 
-def read(path: str | Path) -> tuple[State, Arrays]:
+def read(file: BinaryIO, name: str) -> tuple[State, Arrays]:
     """Return what `write` wrote; raise ValueError if the file is broken or of another version."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no saved bandit at {path}")
     try:
-        meta, arrays = _content(path)
+        meta, arrays = _content(file)
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
-        raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
+        raise ValueError(f"{name} is not a saved bandit, or is broken: {error}") from error
     kind = meta["format"]
     version = meta["version"]
     if kind != FILE_FORMAT or type(version) is not int or version != FILE_VERSION:
         raise ValueError(
-            f"{path} holds {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} "
+            f"{name} holds {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} "
             f"version {FILE_VERSION}"
         )
     if sorted(arrays) != meta.get("arrays"):
-        raise ValueError(f"{path} is broken: it holds the arrays {sorted(arrays)}")
+        raise ValueError(f"{name} is broken: it holds the arrays {sorted(arrays)}")
     return meta, arrays
 
 
-def _content(path: Path) -> tuple[State, Arrays]:
+def _content(file: BinaryIO) -> tuple[State, Arrays]:
     """Return the header and the arrays of a file; checksums of the zip find damage."""
-    if not zipfile.is_zipfile(path):
+    if not zipfile.is_zipfile(file):
         raise Broken("it is no npz file")
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: np.asarray(file[name], order="C") for name in file.files}
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as content:
+        arrays = {name: np.asarray(content[name], order="C") for name in content.files}
     if "meta" not in arrays:
         raise Broken(f"a saved bandit has the array 'meta'; this file has {sorted(arrays)}")
     meta = json.loads(arrays.pop("meta").tobytes().decode("utf-8"))
