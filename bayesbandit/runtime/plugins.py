@@ -30,26 +30,23 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    name = f"{prefix}{path}"
     with _loading:
-        return _module_of(path, f"{prefix}{path}", path.read_bytes())
-
-
-def _module_of(path: Path, name: str, text: bytes) -> ModuleType:
-    """Return the module of this name, made of a text unless it is."""
-    if name in sys.modules and user_modules.text(name) == text:
-        return sys.modules[name]
-    spec = spec_from_file_location(name, path)
-    if spec is None:
-        raise ImportError(f"{path} cannot be loaded as Python")
-    module = module_from_spec(spec)
-    sys.modules[name] = module  # as dataclasses and the like want it
-    user_modules.keep(name, text)
-    try:
-        exec(compile(text, str(path), "exec"), vars(module))
-    except (Exception, SystemExit) as error:  # a file's own code raises what it likes
-        del sys.modules[name]
-        raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
-    return module
+        text = path.read_bytes()
+        if name in sys.modules and user_modules.text(name) == text:
+            return sys.modules[name]
+        spec = spec_from_file_location(name, path)
+        if spec is None:
+            raise ImportError(f"{path} cannot be loaded as Python")
+        module = module_from_spec(spec)
+        sys.modules[name] = module  # as dataclasses and the like want it
+        user_modules.keep(name, text)
+        try:
+            exec(compile(text, str(path), "exec"), vars(module))
+        except (Exception, SystemExit) as error:  # a file's own code raises what it likes
+            del sys.modules[name]
+            raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
+        return module
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
@@ -127,9 +128,7 @@ def same_json(one: str | None, other: str | None) -> bool:
 def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:
     """Return the layout of the bandit's rows at the time when it had these arms."""
     now = bandit.layout
-    if now.arms == arms:
-        return now
-    return Layout(arms, now.n_features, now.n_columns, now.features, now.of_arms)
+    return now if now.arms == arms else replace(now, arms=arms)
 
 
 def decision_of(layout: Layout, stored: Sequence[Stored], one: bool = False) -> Decision:
