@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, finite, propensities
+from bayesbandit.checks import MAX_ABS_VALUE, Array, finite, propensities
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Sample:
         a policy is evaluated at checkpoints; None without test contexts.
     """
 
-    x: np.ndarray
-    mean: np.ndarray
-    reward: np.ndarray
-    warm_x: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    warm_arm: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    warm_reward: np.ndarray = field(default_factory=lambda: np.empty(0))
-    warm_propensity: np.ndarray = field(default_factory=lambda: np.empty(0))
-    test_x: np.ndarray | None = None
-    test_mean: np.ndarray | None = None
+    x: Array
+    mean: Array
+    reward: Array
+    warm_x: Array = field(default_factory=lambda: np.empty((0, 0)))
+    warm_arm: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    warm_reward: Array = field(default_factory=lambda: np.empty(0))
+    warm_propensity: Array = field(default_factory=lambda: np.empty(0))
+    test_x: Array | None = None
+    test_mean: Array | None = None
 
 
 @runtime_checkable
@@ -121,7 +121,7 @@ def _check_arrays(sample: Sample, K: int, d: int, horizon: int | None) -> None:
             raise ValueError(f"warm_arm must be integers from 0 to {K - 1}; got {unknown[0]}")
 
 
-def _numbers(array: object, what: str) -> np.ndarray:
+def _numbers(array: object, what: str) -> Array:
     """Return an array of numbers; raise TypeError for anything else."""
     if not isinstance(array, np.ndarray) or array.ndim == 0 or array.dtype.kind not in "iuf":
         shown = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__

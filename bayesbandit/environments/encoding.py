@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.tables.words import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-type Labels = Sequence[Any] | np.ndarray | pd.Series
+type Labels = Sequence[Any] | Array | pd.Series
 
 FEW_CLASSES = 20  # more classes must be at most half as many as the rows
 
 
-def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
+def classes(y: Labels) -> tuple[Array, tuple[str | int, ...]]:
     """Return the index of each label's class, (n,), and the names of the classes, as `levels_of`.
 
     Raise ValueError for labels of one class, or of nearly as many as there are rows.
@@ -33,7 +34,7 @@ def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
     return index, arms
 
 
-def levels_of(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
+def levels_of(y: Labels) -> tuple[Array, tuple[str | int, ...]]:
     """Return the index of each label's level, (n,), and the sorted names of the levels, (K,).
 
     Whole numbers stay ints. All other labels become texts; floats are sorted by value. Labels with

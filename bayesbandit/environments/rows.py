@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, Table, arm_names, finite, integer, same_rows
+from bayesbandit.checks import Array, Name, Table, arm_names, finite, integer, same_rows
 from bayesbandit.environments.base import Sample
 from bayesbandit.environments.encoding import Labels, classes
 from bayesbandit.tables.encoder import MAX_FEATURES, fitted
@@ -29,10 +29,10 @@ class Rows:
     """
 
     arms: tuple[Name, ...]
-    x: np.ndarray
-    paid: np.ndarray
+    x: Array
+    paid: Array
 
-    def rewards(self, rows: np.ndarray) -> np.ndarray:
+    def rewards(self, rows: Array) -> Array:
         """Return the rewards (T, K) of the arms in these rows (T,)."""
         paid = self.paid[rows]
         return paid if paid.ndim == 2 else np.eye(len(self.arms))[paid]
@@ -75,7 +75,7 @@ class Classification(Rows):
 
     def __init__(
         self,
-        x: np.ndarray | pd.DataFrame,
+        x: Array | pd.DataFrame,
         y: Labels,
         name: str,
         *,
@@ -104,7 +104,7 @@ class Classification(Rows):
         return f"Classification({self.name!r})"
 
     @property
-    def label(self) -> np.ndarray:
+    def label(self) -> Array:
         """The class of each row (n,), as an index into arms."""
         return self.paid
 

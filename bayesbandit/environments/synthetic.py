@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import Array, integer, number, one_of
 from bayesbandit.environments.base import Sample
 
 Specification = Literal["well", "mis"]
@@ -30,7 +30,7 @@ WARM_INTERVAL = (-1.15, -0.85)
 TEST_STREAM = 3_1  # the fixed seed of the test contexts, the same for all replications
 
 
-def _noisy(mean: np.ndarray, sigma: float, noise: np.ndarray) -> np.ndarray:
+def _noisy(mean: Array, sigma: float, noise: Array) -> Array:
     """Return rewards (T, K): the means plus one shock a round; noise (T,) is standard normal."""
     return mean + sigma * noise[:, None]
 
@@ -68,11 +68,11 @@ class SyntheticExample:
     def n_features(self) -> int:
         return 4 if self.specification == "well" else 2
 
-    def features(self, z: np.ndarray) -> np.ndarray:
+    def features(self, z: Array) -> Array:
         """Return the features of points z (n, 2) of the plane: (n, 4) for "well", (n, 2) "mis"."""
         return np.hstack([z, z**2]) if self.specification == "well" else z.copy()
 
-    def expected_rewards(self, z: np.ndarray) -> np.ndarray:
+    def expected_rewards(self, z: Array) -> Array:
         """Return mean rewards (n, 3) of the three arms at points z (n, 2) of the plane."""
         bowl = 0.5 * ((z + 1) ** 2).sum(axis=1)
         return np.stack([bowl, np.ones_like(bowl), 2 - bowl], axis=1)
@@ -146,7 +146,7 @@ class SparseLinear:
     def n_features(self) -> int:
         return self.d
 
-    def expected_rewards(self, x: np.ndarray) -> np.ndarray:
+    def expected_rewards(self, x: Array) -> Array:
         """Return mean rewards (n, 3) of the three arms in contexts x (n, d)."""
         shift = 2 * self.sigma * x[:, 2 : self.q + 2].sum(axis=1)
         return np.stack([x[:, 0], 1 - x[:, 0], x[:, 1]], axis=1) + shift[:, None]
@@ -178,7 +178,7 @@ class NonLinear:
     def name(self) -> str:
         return "non-linear"
 
-    def expected_rewards(self, x: np.ndarray) -> np.ndarray:
+    def expected_rewards(self, x: Array) -> Array:
         """Return mean rewards (n, 3) of the three arms in contexts x (n, 10)."""
         third = np.sign(x[:, 1]) * (np.abs(x[:, 0]) + 1)
         return np.stack([x[:, 0], -x[:, 0], third], axis=1)

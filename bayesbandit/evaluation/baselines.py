@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from bayesbandit.checks import Array
 from bayesbandit.environments.base import Environment
 
 RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(full-information ridge)"
@@ -44,7 +45,7 @@ def baselines(
     return pd.DataFrame(rows)
 
 
-def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -> float:
+def _offline(x: Array, reward: Array, missed: Array, seed: int) -> float:
     """Return the mean regret of the greedy arm on held-out folds. missed (T, K): arms' regrets."""
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from bayesbandit.checks import number, one_of
+from bayesbandit.checks import Array, number, one_of
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
 PAIR_COLUMNS = ["environment", "row", "column"]
@@ -49,7 +49,7 @@ def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     return pairs[columns].assign(difference_se=se, statistic=t, p=p, outcome=outcome)
 
 
-def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _paired(gap: Array, se: Array, R: Array) -> tuple[Array, Array]:
     """Return t and the two-sided p of mean gaps, given their standard errors, over R replications.
 
     p is the t-test's; the sign test's if all gaps are equal; NaN with one replication.

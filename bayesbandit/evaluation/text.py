@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pandas as pd
 
+from bayesbandit.checks import Array
+
 # Characters with a meaning in Markdown or HTML. An underscore within a word has none, nor has "<"
 # before a blank.
 MARKDOWN_CHARACTERS = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
@@ -85,7 +87,7 @@ def texts(values: pd.Series, digits: int = 4) -> list[str]:
     return ["–" if gap else str(value) for value, gap in zip(values, missing, strict=True)]
 
 
-def _numerals(values: np.ndarray, digits: int) -> list[str]:
+def _numerals(values: Array, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     largest = np.abs(finite).max(initial=0.0)
     if largest >= SCIENTIFIC_FROM or 0.0 < largest < 0.5 * 10.0**-digits:

@@ -34,7 +34,7 @@ from bayesbandit.bandit.player import (
 )
 from bayesbandit.beliefs.base import Declaring
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.checks import Name
+from bayesbandit.checks import Array, Name
 from bayesbandit.environments.base import (
     Environment,
     HasFingerprint,
@@ -61,7 +61,7 @@ def stream(seed: int, *key: object) -> np.random.SeedSequence:
     return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
 
-def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
+def checkpoints(horizon: int, points: int = 100) -> Array:
     """Return the rounds after which a run is recorded.
 
     Half of them are evenly spaced and half geometrically. The last is the horizon.

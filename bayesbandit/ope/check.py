@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from bayesbandit.checks import Array
 from bayesbandit.history import name_array
 from bayesbandit.kernels import njit
 from bayesbandit.ope.logs.log import Log
@@ -34,7 +35,7 @@ class Check:
     log_e: float
     refuted: bool
     at: int | None
-    path: np.ndarray
+    path: Array
     log: Log
 
     def __repr__(self) -> str:
@@ -142,7 +143,7 @@ def refuted(log: Log) -> str:
     )
 
 
-def e_process(log: Log) -> np.ndarray:
+def e_process(log: Log) -> Array:
     """Return log E after each round (n,).
 
     Empty without probabilities (n, K): the chosen arms' probabilities alone cannot be tested.
@@ -165,7 +166,7 @@ def e_process(log: Log) -> np.ndarray:
 
 
 @njit(cache=True)
-def tilted(e: np.ndarray, arm: np.ndarray, x: np.ndarray) -> np.ndarray:
+def tilted(e: Array, arm: Array, x: Array) -> Array:
     """Return log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log
     q(A).
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import Array, integer, number, one_of
 from bayesbandit.ope import sequences
 from bayesbandit.ope.estimators import ESTIMATORS, Tuning
 from bayesbandit.ope.logs.log import Log
@@ -70,9 +70,9 @@ class Estimate:
     high: float
     ess: float
     expected_ess: float
-    scores: np.ndarray
-    h: np.ndarray
-    m: np.ndarray | None
+    scores: Array
+    h: Array
+    m: Array | None
     largest_weight: float
     n: int
     level: float
@@ -278,7 +278,7 @@ EMPTY = (
 )
 
 
-def _exact(question: Question, m: np.ndarray | None, limits: Bounds, level: float) -> Sequence:
+def _exact(question: Question, m: Array | None, limits: Bounds, level: float) -> Sequence:
     """Return the exact confidence sequence of a value, or of a difference, from rewards in [lo,
     hi]."""
     log = question.log
@@ -288,7 +288,7 @@ def _exact(question: Question, m: np.ndarray | None, limits: Bounds, level: floa
     k = 0.0 if log.probabilities is None or m is None else 1.0
     rounds = np.flatnonzero(question.on)
 
-    def bets(target: Target, r: np.ndarray, m: np.ndarray) -> np.ndarray:
+    def bets(target: Target, r: Array, m: Array) -> Array:
         if target.pi is None:
             return r
         e = log.probabilities

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-Array = np.ndarray
+from bayesbandit.checks import Array
 
 
 class Tuning(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from bayesbandit.checks import Name, number
+from bayesbandit.checks import Array, Name, number
 from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import Bounds
@@ -183,7 +183,7 @@ class Evaluation:
             raise ValueError(f"a policy must be among {list(self.policies)!r}; got {name!r}")
         return self.policies[name]
 
-    def _labels(self, column: Any) -> np.ndarray:
+    def _labels(self, column: Any) -> Array:
         if isinstance(column, str):
             if column not in self.data.features:
                 raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import finite, floats, one_of, shown
+from bayesbandit.checks import Array, finite, floats, one_of, shown
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.weights import by_batch
 from bayesbandit.runtime.one_thread import one_thread
@@ -20,7 +20,7 @@ OUTCOME_MODELS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
 RIDGE_PENALTY = 1.0  # of coefficients of standardised features
 
 
-def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
+def shrunk(count: Array, total: Array, squares: Any) -> Array:
     """Return each arm's mean reward (…, K), shrunk to the mean r̄ of all rewards.
 
     count, total: of each arm's rewards (…, K). squares: the sum of all squared rewards (…). With
@@ -42,7 +42,7 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
     return mean + share * (arm_mean - mean)
 
 
-def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
+def arm_means(log: Log, reward: Array, alike: bool = False) -> Array:
     """Return each arm's mean reward before each round, shrunk as in `shrunk`, (n, K); 0 before the
     first.
 
@@ -70,7 +70,7 @@ def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
     return m
 
 
-def ridge_means(log: Log, reward: np.ndarray, m_arms: np.ndarray, f: np.ndarray) -> np.ndarray:
+def ridge_means(log: Log, reward: Array, m_arms: Array, f: Array) -> Array:
     """Return means (n, K) by a ridge regression for each arm on features f (n, D), by batch.
 
     m_arms: means m̄ (n, K), as of `arm_means`. The first feature is 1. Features are standardised by
@@ -112,7 +112,7 @@ def ridge_means(log: Log, reward: np.ndarray, m_arms: np.ndarray, f: np.ndarray)
     return clipped(log, m, reward)
 
 
-def clipped(log: Log, m: np.ndarray, reward: np.ndarray) -> np.ndarray:
+def clipped(log: Log, m: Array, reward: Array) -> Array:
     """Return means (n, K) limited to the range of the rewards in earlier batches, if there are."""
     before = by_batch(log, np.array([rows.start - 1 for rows in log.batches]))
     least, most = (ends.accumulate(reward)[before] for ends in (np.fmin, np.fmax))
@@ -120,7 +120,7 @@ def clipped(log: Log, m: np.ndarray, reward: np.ndarray) -> np.ndarray:
     return np.where(has_past[:, None], np.clip(m, least[:, None], most[:, None]), m)
 
 
-def features(x: np.ndarray) -> np.ndarray:
+def features(x: Array) -> Array:
     """Return (1, x) with standardised x, (n, 1 + d).
 
     Standardising over all rounds only avoids rounding errors: `ridge_means` standardises again.
@@ -130,7 +130,7 @@ def features(x: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(x), 1)), z])
 
 
-def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
+def predicted_means(log: Log, reward: Array, w: Array, mean: Any) -> Array:
     """Return predicted means m (n, K).
 
     reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of
@@ -164,9 +164,7 @@ def predicted_means(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> n
     return best_so_far(log, candidates, reward, w) if mean == "chosen" else candidates[-1]
 
 
-def best_so_far(
-    log: Log, candidates: Sequence[np.ndarray], reward: np.ndarray, w: np.ndarray
-) -> np.ndarray:
+def best_so_far(log: Log, candidates: Sequence[Array], reward: Array, w: Array) -> Array:
     """Return means (n, K), in each batch those of the candidate with the smallest loss before it.
 
     Batches 0 and 1 use the first candidate. The choice depends on earlier rounds only, so the

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit.checks import Name, arm_names, integer, number
+from bayesbandit.checks import Array, Name, arm_names, integer, number
 from bayesbandit.ope.evaluate import Evaluation, evaluate
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
@@ -41,7 +41,7 @@ class Monitor:
         self.planned = integer(planned, "planned", least=FIRST_VERDICT_ROUND)
         self.level = number(level, "level", above=0, below=1)
         self.bounds = bounds_of(bounds)
-        self._rounds: list[tuple[Name, float, np.ndarray]] = []
+        self._rounds: list[tuple[Name, float, Array]] = []
         self._evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.checks import is_real, number
+from bayesbandit.checks import Array, is_real, number
 from bayesbandit.ope.check import check, refuted
 from bayesbandit.ope.estimators import ESTIMATORS
 from bayesbandit.ope.logs.log import Log
@@ -35,22 +35,22 @@ class Question:
     """The question that a log answers: the value of a target, or of one minus another."""
 
     log: Log
-    reward: np.ndarray  # (n,), numbers where `on`
+    reward: Array  # (n,), numbers where `on`
     targets: tuple[Target, ...]
-    on: np.ndarray  # rounds that count
+    on: Array  # rounds that count
 
     @cached_property
-    def ratios(self) -> tuple[np.ndarray, ...]:
+    def ratios(self) -> tuple[Array, ...]:
         """w (n,) of each target."""
         return tuple(target.weights(self.log) for target in self.targets)
 
     @cached_property
-    def w(self) -> np.ndarray:
+    def w(self) -> Array:
         """The weight of Y (n,): w, or w₁ − w₂."""
         return self.ratios[0] if len(self.ratios) == 1 else self.ratios[0] - self.ratios[1]
 
     @cached_property
-    def delta(self) -> np.ndarray:
+    def delta(self) -> Array:
         """π, or π₁ − π₂ (n, K); without the logged policy's if only chosen arms' are known."""
         targets = [
             t for t in self.targets if t.pi is not None or self.log.probabilities is not None
@@ -79,7 +79,7 @@ def bounds_of(bounds: Bounds | None) -> Bounds | None:
     return lo, hi
 
 
-def within_bounds(reward: np.ndarray, limits: Bounds | None) -> None:
+def within_bounds(reward: Array, limits: Bounds | None) -> None:
     """Raise ValueError where a reward is outside the declared bounds."""
     if limits is None:
         return
@@ -101,7 +101,7 @@ def first_rounds(value: Any, n: int, first: int) -> Any:
     return value[:first] if np.ndim(value) and len(value) == n else value
 
 
-def group_of(subgroup: Any, n: int) -> np.ndarray:
+def group_of(subgroup: Any, n: int) -> Array:
     """Return a subgroup as a mask (n,); raise ValueError if it is none."""
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
@@ -118,8 +118,8 @@ def targets_of(log: Log, target: Any) -> tuple[Target, ...]:
 
 
 def supported_by(
-    log: Log, targets: Sequence[Target], on: np.ndarray, while_available: bool
-) -> tuple[np.ndarray, list[str]]:
+    log: Log, targets: Sequence[Target], on: Array, while_available: bool
+) -> tuple[Array, list[str]]:
     """Return the rounds that count, and warnings."""
     could = on.copy()
     for target in targets:
@@ -182,7 +182,7 @@ def why_invalid(question: Question, estimator: str, *, force: bool, predictable:
     return "" if force else refuted(log) or chosen_by_arm(log, question.on)
 
 
-def chosen_by_arm(log: Log, on: np.ndarray) -> str:
+def chosen_by_arm(log: Log, on: Array) -> str:
     """Return why rounds that count cannot be a choice that knew nothing of the arm; "" if they may.
 
     Where which rewards are missing, or which rounds are in a subgroup, does not depend on the arm,

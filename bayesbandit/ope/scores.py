@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.ope.estimators import ESTIMATORS, Tuning, snips
 from bayesbandit.ope.question import Question
 from bayesbandit.ope.tally import Scored, alike
 from bayesbandit.ope.weights import averaged
 
-Array = np.ndarray
 SIGNS = (1, -1)  # of the target, and of the one that is subtracted
 
 

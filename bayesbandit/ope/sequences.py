@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
+from bayesbandit.checks import Array
 from bayesbandit.ope.tally import Tally
 
 FIRST_VERDICT_ROUND = 120  # the first round in which an asymptotic sequence may have a verdict
@@ -30,9 +31,9 @@ class Sequence:
     round on in which it rejects every mean, which happens with probability 1 − level at most.
     """
 
-    rounds: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    rounds: Array
+    low: Array
+    high: Array
     kind: str
     level: float
     refused: str = ""
@@ -73,9 +74,7 @@ def tuned(tally: Tally, first: int, alpha: float, planned: int | None) -> float:
     return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
 
 
-def asymptotic(
-    tally: Tally, rounds: np.ndarray, alpha: float, planned: int | None = None
-) -> Sequence:
+def asymptotic(tally: Tally, rounds: Array, alpha: float, planned: int | None = None) -> Sequence:
     """Return the asymptotic confidence sequence at the rounds (m,) of a tally."""
     if (first := begin(tally)) is None:
         return Sequence(rounds[:0], tally.H[:0], tally.H[:0], "asymptotic", 1 - alpha)
@@ -86,7 +85,7 @@ def asymptotic(
     return Sequence(rounds[first:], v - half, v + half, "asymptotic", 1 - alpha)
 
 
-def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
+def log_e(S: Array, V: Array, r: Any) -> Array:
     """Return log E of the one-sided e-process against "E[d] ≤ 0", with S = Σhd and r = ρ²:
 
     E = 2(1 + ρ²V)^−½ exp(ρ²S²/(2(1 + ρ²V))) Φ(ρS/√(1 + ρ²V))
@@ -105,7 +104,7 @@ def always_valid_p(tally: Tally, alpha: float, planned: int | None = None) -> tu
     return above, below
 
 
-def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
+def rejected(phi: Array, k: float, alpha: float) -> Array:
     """Return the largest mean that bets on scores φ (m,) have rejected after each, (m,).
 
     The wealth of bets that the mean of the scores exceeds ν is, for each ν on a grid in (0, 1],
@@ -143,9 +142,9 @@ def rejected(phi: np.ndarray, k: float, alpha: float) -> np.ndarray:
 
 
 def bet_scores(
-    pi: np.ndarray, e: np.ndarray | None, p: np.ndarray, played: np.ndarray,
-    r: np.ndarray, m: np.ndarray, k: float,
-) -> np.ndarray:  # fmt: skip
+    pi: Array, e: Array | None, p: Array, played: Array,
+    r: Array, m: Array, k: float,
+) -> Array:  # fmt: skip
     """Return φ = w(r − min(m_A, k/w_A)) + Σ_j π_j min(m_j, k/w_j) ≥ −k, (n,), with mean V(π).
 
     r and m lie within [0, 1]. k = 0, for unknown probabilities e (n, K): φ = wr (IPS).
@@ -160,9 +159,7 @@ def bet_scores(
     return w * (r - least[rows, played]) + (pi * least).sum(axis=1)
 
 
-def exact(
-    above: np.ndarray, below: np.ndarray, k: float, alpha: float, rounds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def exact(above: Array, below: Array, k: float, alpha: float, rounds: Array) -> tuple[Array, Array]:
     """Return the ends (m,) in [0, 1] of the exact confidence sequence.
 
     above: scores (n,) with the mean that is asked for. below: scores with 1 minus that mean. Both

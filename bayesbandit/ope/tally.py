@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray
+from bayesbandit.checks import Array
+
 PROMISED_ROUNDS = 50.0  # the weight of the promised variance, in rounds
 CLICKS_NEEDED = 2.0  # effective rewards that an arm needs of its own, and that are added to them
 MIN_WEIGHT_SUM = 1e-300

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
-from bayesbandit.checks import PROBABILITY_TOLERANCE, shown
+from bayesbandit.checks import PROBABILITY_TOLERANCE, Array, shown
 from bayesbandit.ope.logs.columns import distribution, numbers_of
 from bayesbandit.ope.logs.log import Log
 
@@ -33,17 +33,17 @@ class Target:
     it was trained on, as far as it has kept its own. forgot: a warning if it has not kept all; "".
     """
 
-    pi: np.ndarray | None
+    pi: Array | None
     trained: int = 0
     forgot: str = ""
 
-    def weights(self, log: Log) -> np.ndarray:
+    def weights(self, log: Log) -> Array:
         """Return w = π(X, A)/e(X, A), (n,)."""
         if self.pi is None:
             return np.ones(len(log))
         return self.pi[np.arange(len(log)), log.played] / log.propensity
 
-    def density(self, log: Log) -> np.ndarray:
+    def density(self, log: Log) -> Array:
         """Return π (n, K): the target's probabilities, or the logged ones."""
         if self.pi is not None:
             return self.pi
@@ -96,7 +96,7 @@ def target_of(log: Log, target: Any) -> Target:
     return Target(_placed(log, target, log.arms))
 
 
-def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
+def _placed(log: Log, p: Any, arms: Any) -> Array:
     """Return probabilities over a bandit's arms, in the columns of the log."""
     if list(arms) != list(log.arms):
         if unknown := [arm for arm in arms if arm not in log.arms]:
@@ -107,7 +107,7 @@ def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
     return distribution(p, len(log), log.arms, "a target's probabilities")
 
 
-def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
+def _one_hot(log: Log, names: Array) -> Array:
     """Return probabilities (n, K) that are 1 for the named arms (n,)."""
     if names.shape != (len(log),):
         raise ValueError(f"a target must name an arm for {len(log)} rounds; got {names.shape}")
@@ -142,7 +142,7 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     return max(in_order(of_log, seen), in_any_order(row, decided, n))
 
 
-def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
+def in_order(of_log: Array, seen: Array) -> int:
     """Return how many rounds of a log are in stretches that a history has in the same order.
 
     of_log, seen: the rows' numbers. A stretch counts if chance would hardly make one such pair of
@@ -170,7 +170,7 @@ def in_order(of_log: np.ndarray, seen: np.ndarray) -> int:
     return int((np.cumsum(covered) > 0).sum())
 
 
-def stretches(rows: np.ndarray, length: int) -> np.ndarray:
+def stretches(rows: Array, length: int) -> Array:
     """Return a hash for each stretch of so many consecutive rows: equal stretches have one.
 
     It is Σ c_i w_i mod 2⁶⁴, with a random number c for each row and w for each place.
@@ -181,7 +181,7 @@ def stretches(rows: np.ndarray, length: int) -> np.ndarray:
     return sliding_window_view(code, length) @ weights
 
 
-def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:
+def in_any_order(row: Array, decided: Array, n: int) -> int:
     """Return how many rounds of a log a history has in any order: 0 if this may be by chance.
 
     row: the rows' numbers, of the n rounds of the log and then of the history. decided: the same of
@@ -210,7 +210,7 @@ def in_any_order(row: np.ndarray, decided: np.ndarray, n: int) -> int:
     )
 
 
-def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:
+def supported(log: Log, pi: Array, on: Array) -> Array:
     """Return a mask (n,) of the rounds in which each arm that the target wants was possible.
 
     A probability below 1e-50 counts as 0: fourth powers of weights must be finite. A propensity

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.ope.logs.log import Log
 
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
@@ -21,13 +22,13 @@ WEIGHT_BEFORE = 1e-12
 MIN_PHI_SHARE = 0.1
 
 
-def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:
+def spread(delta: Array, e: Array) -> Array:
     """Return Σ_k δ_k²/e_k of rows (n, K), 0/0 = 0: the variance that weighting by 1/e costs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(delta == 0, 0.0, delta**2 / e).sum(axis=1)
 
 
-def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
+def phi(log: Log, delta: Array, on: Array) -> Array:
     """Return φ (B,), the expected Σ_k δ²/e_t(X, k) under each batch's policy.
 
     δ: the target (n, K), or the difference of two. on: a mask (n,) of the rounds that count. With
@@ -59,7 +60,7 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
     return means
 
 
-def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) -> np.ndarray:
+def informed(log: Log, delta: Array, on: Array, reward: Array) -> Array:
     """Return a mask (n,) of the rounds before which most of the target's arms have been seen.
 
     delta: the target (n, K), or the difference of two. on: a mask (n,) of the rounds that count.
@@ -77,12 +78,12 @@ def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) ->
     return is_informed | (np.cumsum(on) > SEEN_ARMS_ROUNDS)
 
 
-def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
+def by_batch(log: Log, values: Array) -> Array:
     """Return values (n,) of rounds from values (B,) of batches."""
     return np.repeat(values, [rows.stop - rows.start for rows in log.batches])
 
 
-def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
+def averaged(log: Log, h: Array, values: Array) -> Array:
     """Return values (n,) averaged over each batch by h; 0 in a batch without weight."""
     starts = [rows.start for rows in log.batches]
     total = np.add.reduceat(h, starts)
@@ -90,7 +91,7 @@ def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
     return by_batch(log, np.divide(sums, total, out=np.zeros_like(total), where=total > 0))
 
 
-def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:
+def contextual(log: Log, delta: Array, scores: Array) -> tuple[Array, float, float]:
     """Return the shares h (n,), the value Σ_t B_t and its variance, by weights that depend on x.
 
     h_t(x) = 1/Σ_k δ²/e_t(x, k), Z(x) = Σ_s h_s(x), B_t = h_t(X_t) Γ_t/Z(X_t), and
@@ -98,7 +99,7 @@ def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndar
     memory.
     """
 
-    def h_of(b: int) -> np.ndarray:
+    def h_of(b: int) -> Array:
         cost = spread(delta, log.policy(b, slice(None)))
         return np.divide(1.0, cost, out=np.ones_like(cost), where=cost > 0)
 

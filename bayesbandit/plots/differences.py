@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
-from bayesbandit.checks import one_of
+from bayesbandit.checks import Array, one_of
 from bayesbandit.evaluation import check, differences, ranking
 from bayesbandit.plots.curves import horizon, replications
 from bayesbandit.plots.style import (
@@ -82,8 +82,8 @@ def paired_differences(
 
 
 def compare(
-    ax: Axes, down: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray,
-    sure: np.ndarray, better: int,
+    ax: Axes, down: Array, value: Array, low: Array, high: Array,
+    sure: Array, better: int,
 ) -> None:  # fmt: skip
     """Draw differences with their intervals in rows, and a line at 0.
 
@@ -98,7 +98,7 @@ def compare(
 
 
 def bars(
-    ax: Axes, down: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str,
+    ax: Axes, down: Array, value: Array, low: Array, high: Array, colour: str,
     marker: str,
 ) -> None:  # fmt: skip
     """Draw values with their intervals in rows, (n,) each."""

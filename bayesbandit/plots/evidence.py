@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bayesbandit.checks import shown
+from bayesbandit.checks import Array, shown
 from bayesbandit.ope import Evaluation
 from bayesbandit.plots.differences import LOOKS, bars, compare
 from bayesbandit.plots.style import (
@@ -86,7 +86,7 @@ def _check(value: object, picture: str) -> None:
         raise TypeError(f"{picture} takes bb.ope.evaluate(…); got {shown(value)}")
 
 
-def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
+def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, Array]:
     """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
     _, (panel,) = panels(1, 1, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from bayesbandit.checks import number, shown
+from bayesbandit.checks import Array, number, shown
 
 BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 # The colours of Okabe & Ito (Color Universal Design, 2008) without yellow, too faint on white.
@@ -153,7 +153,7 @@ def panels(
 
 
 def _given(
-    ax: Axes | Sequence[Axes] | np.ndarray, n: int, across: float | None
+    ax: Axes | Sequence[Axes] | Array, n: int, across: float | None
 ) -> tuple[Figure, list[Axes]]:
     """Return the figure of n axes of the caller, and the axes."""
     axes = list(np.ravel(np.asarray(ax, dtype=object)))
@@ -177,7 +177,7 @@ def letters(figure: Figure | None) -> float:
     return figure.letters if isinstance(figure, Picture) else 1.0
 
 
-def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
+def rows(names: Iterable[object]) -> tuple[list[str], Array, int]:
     """Return names as labels of rows, how far down each row is (n,), in lines of text, and the
     lines in all."""
     labels = [plain(name, BESIDE) for name in names]
@@ -185,7 +185,7 @@ def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
     return labels, np.cumsum(lines) - lines / 2, int(lines.sum())
 
 
-def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, end: float) -> None:
+def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: Array, end: float) -> None:
     """Label the rows of panels; only the first panel in a row of panels has labels.
 
     down: how far down each row is. end: where the rows end, both in lines of text. The figure grows

@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Contexts, Name
+from bayesbandit.checks import Array, Contexts, Name
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.learner import Learner, check_log
@@ -321,7 +321,7 @@ class Service:
 
 def encoded(
     bandit: Bandit, context: Contexts, names: tuple[Name, ...] | None
-) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
+) -> tuple[Array, tuple[Name, ...] | None, bool]:
     """Return encoded contexts, the available arms, and whether x is a single context.
 
     Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the

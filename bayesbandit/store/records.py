@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Array, Name
 from bayesbandit.kernels.row_layout import TAIL
 
 TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"  # how a reward came
@@ -52,13 +52,13 @@ class Stored:
     arm: Name
     propensity: float
     arms: tuple[Name, ...]
-    row: np.ndarray  # (width,): see kernels/row_layout.py
-    probabilities: np.ndarray  # (K,)
-    x: np.ndarray | None  # (A · d,) of the arms that could be chosen, where arms have features
+    row: Array  # (width,): see kernels/row_layout.py
+    probabilities: Array  # (K,)
+    x: Array | None  # (A · d,) of the arms that could be chosen, where arms have features
     context: str | None
 
     @property
-    def beside_context(self) -> np.ndarray:
+    def beside_context(self) -> Array:
         """The row without its context: means, scales and last numbers of the arms, the scalars."""
         return self.row[len(self.row) - TAIL - 3 * len(self.arms) :]
 

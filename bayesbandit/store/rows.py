@@ -16,7 +16,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.storage import saving
 from bayesbandit.beliefs.base import Refits
-from bayesbandit.checks import Name, Table, arm_names, is_real, json_text
+from bayesbandit.checks import Array, Name, Table, arm_names, is_real, json_text
 from bayesbandit.history import Layout
 from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.records import DECISION_COLUMNS, Stored
@@ -60,12 +60,12 @@ def arms_named(text: str) -> tuple[Name, ...]:
     return arm_names(json.loads(text))
 
 
-def from_bytes(data: bytes) -> np.ndarray:
+def from_bytes(data: bytes) -> Array:
     """Return the numbers (n,) that a column holds as bytes."""
     return np.frombuffer(data, dtype="<f8")
 
 
-def to_bytes(values: np.ndarray) -> bytes:
+def to_bytes(values: Array) -> bytes:
     """Return numbers as the bytes of a column."""
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, Select, or_, select
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.choosing import choose_by_seeds
-from bayesbandit.checks import floats
+from bayesbandit.checks import Array, floats
 from bayesbandit.store.ledger import (
     CLOCK_TOLERANCE,
     Ledger,
@@ -320,14 +320,14 @@ def _arms(one: Stored) -> str:
     return repr((one.arms, one.available))  # names may be texts and numbers, which have no order
 
 
-def _alike(computed: np.ndarray, logged: Sequence[Any] | np.ndarray) -> np.ndarray:
+def _alike(computed: Array, logged: Sequence[Any] | Array) -> Array:
     """Return which rows (n,) of two arrays (n, …) have the same numbers, but for rounding."""
     tolerance = PROBABILITY_TOLERANCE
     near = np.isclose(computed, np.array(logged), rtol=tolerance, atol=tolerance, equal_nan=True)
     return near.reshape(len(near), -1).all(axis=1)
 
 
-def _contexts(bandit: Bandit, decisions_made: Sequence[Stored], x: np.ndarray) -> np.ndarray:
+def _contexts(bandit: Bandit, decisions_made: Sequence[Stored], x: Array) -> Array:
     """Return the numbers (n, d) to which the contexts of decisions encode, as they were given.
 
     For arms with features it is the logged x (n, d): the log has no names for their rows.

@@ -22,7 +22,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
-from bayesbandit.checks import Name, arm_name
+from bayesbandit.checks import Array, Name, arm_name
 from bayesbandit.store.records import (
     ADDED,
     CHECKPOINT,
@@ -155,7 +155,7 @@ def independent(bandit: Bandit) -> Bandit:
     return twin
 
 
-def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, np.ndarray]]:
+def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, Array]]:
     """Yield the decisions and rewards (n,) that are learned together: runs with the same arms."""
     for arms, group in groupby(outcomes, key=lambda one: one.decision.arms):
         together = list(group)
@@ -165,7 +165,7 @@ def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decis
         yield decision, np.array([one.reward for one in together], dtype=np.float64)
 
 
-def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> np.ndarray | None:
+def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> Array | None:
     """Return the ticks (n,) at which stored decisions were made; None if the bandit does not
     forget."""
     if bandit.belief.clock is None:

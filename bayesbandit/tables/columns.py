@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, shown
+from bayesbandit.checks import Array, Name, shown
 from bayesbandit.tables.words import (
     MAX_EXACT_INTEGER,
     NUMBER_TYPES,
@@ -34,7 +34,7 @@ UNSEEN_LEVEL = -1.0  # the code of a level that is not of the fit, and not poole
 DAY = np.timedelta64(1, "D")
 
 
-def mapped(values: pd.Series, function: Callable[[Any], Any], dtype: type) -> np.ndarray:
+def mapped(values: pd.Series, function: Callable[[Any], Any], dtype: type) -> Array:
     """Return a function of each value (n,), computed once for each different one.
 
     In columns of mixed objects, where 1 and True would be one value, each stands for itself.
@@ -90,7 +90,7 @@ class Number:
             raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
         return float_of(value)
 
-    def codes(self, values: pd.Series) -> np.ndarray:
+    def codes(self, values: pd.Series) -> Array:
         """Return the code (n,) of each value."""
         if values.dtype.kind in "iufb":
             return values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -111,7 +111,7 @@ class Date(Number):
     def code(self, value: object) -> float:
         return float(self.codes([value])[0])
 
-    def codes(self, values: pd.Series | list[Any]) -> np.ndarray:
+    def codes(self, values: pd.Series | list[Any]) -> Array:
         dates = datetimes(values, f"column {self.name!r} holds dates")
         return (dates - np.datetime64(self.origin, "us")) / DAY
 
@@ -169,7 +169,7 @@ class Levels:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
         return self._places.get(text, self.unseen)
 
-    def codes(self, values: pd.Series) -> np.ndarray:
+    def codes(self, values: pd.Series) -> Array:
         """Return the code (n,) of each value."""
         return mapped(values, self.code, float)
 
@@ -188,7 +188,7 @@ type Used = Number | Levels
 type Column = Used | LeftOut
 
 
-def codes_of(columns: Sequence[Used], x: list[Row] | pd.DataFrame) -> np.ndarray:
+def codes_of(columns: Sequence[Used], x: list[Row] | pd.DataFrame) -> Array:
     """Return the codes (n, c) of a table, or of rows; raise ValueError for too large numbers."""
     if isinstance(x, list):
         each = [[column.code(row[column.name]) for column in columns] for row in x]
@@ -228,7 +228,7 @@ class Separate:
         self._scale = np.array([one.scale for one in numbers.values()], dtype=np.float64)
         self._codes = np.array([code for _, code, _ in levels])
 
-    def encoded(self, codes: np.ndarray) -> np.ndarray:
+    def encoded(self, codes: Array) -> Array:
         """Return features (n, d) of codes (n, c)."""
         filled = np.where(np.isnan(codes), self._gaps, codes)
         features = np.ascontiguousarray(filled[:, self._places])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, Name, Table, contexts, integer, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, Array, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs
 from bayesbandit.tables.columns import Column, LeftOut, Separate, Used, codes_of, unique
 from bayesbandit.tables.roles import names_in
@@ -144,7 +144,7 @@ class Encoder:
         names = self.design.features
         return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
 
-    def transform(self, x: object) -> np.ndarray:
+    def transform(self, x: object) -> Array:
         """Return contexts (n, d), float64, or (1, d) for one row.
 
         x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
@@ -215,7 +215,7 @@ class Encoder:
         return f"Encoder({by}{len(self.columns)} columns → {len(self.features)} features)"
 
 
-def contexts_of(x: object, encoder: Encoder | None, n_features: int) -> np.ndarray:
+def contexts_of(x: object, encoder: Encoder | None, n_features: int) -> Array:
     """Return contexts (n, d): numbers as they are, or a table or row that an encoder encodes."""
     return contexts(x if encoder is None else encoder.transform(x), n_features)
 
@@ -246,7 +246,7 @@ def fitted(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
-) -> tuple[Encoder, np.ndarray, list[str]]:
+) -> tuple[Encoder, Array, list[str]]:
     """Return an encoder, the features (n, d) of its table, and sentences about the fit."""
     integer(max_features, "max_features", least=1)
     table = inputs.table(sample(frame) if inputs.is_dask(frame) else frame)

@@ -16,10 +16,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Array, Name
 from bayesbandit.tables.inputs import named
 
-type Columns = Mapping[Name, np.ndarray]  # each (n,)
+type Columns = Mapping[Name, Array]  # each (n,)
 type Compute = Callable[[Columns], Any]  # numbers (n,); of a spline and poly, several of them
 
 ELEMENTWISE_FUNCTIONS = (
@@ -219,7 +219,7 @@ def transforms() -> dict[str, Callable[..., Any]]:
     """Return formulaic's functions that learn. They return the same for a row as for a table."""
     from formulaic.transforms import TRANSFORMS
 
-    def poly(x: np.ndarray, degree: int = 1, raw: bool = False, *, _state: dict[str, Any]) -> Any:
+    def poly(x: Array, degree: int = 1, raw: bool = False, *, _state: dict[str, Any]) -> Any:
         most = degree if raw or _state else len(np.unique(x)) - 1
         if most < degree:  # the last of the polynomials would be rounding errors
             raise ValueError(f"poly of degree {degree} needs {degree + 1} different values")

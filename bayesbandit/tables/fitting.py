@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import PACKAGE_FOLDER, Name
+from bayesbandit.checks import PACKAGE_FOLDER, Array, Name
 from bayesbandit.tables.columns import (
     NESTED,
     Column,
@@ -107,7 +107,7 @@ def _number(column: Number, values: pd.Series, is_whole: bool, keep: bool) -> Co
     return replace(column, median=float(median), mean=float(mean), scale=float(scale))
 
 
-def _numbers_the_rows(values: np.ndarray, n: int) -> bool:
+def _numbers_the_rows(values: Array, n: int) -> bool:
     """Return whether integers of n rows all differ, and leave hardly one of their range out."""
     span = values.max() - values.min() + 1
     numbered = n >= MIN_ROWS_TO_BE_NUMBERED and span <= (1 + MAX_GAPS) * n

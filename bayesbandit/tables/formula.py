@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, shown
+from bayesbandit.checks import Array, Name, shown
 from bayesbandit.tables import fitting
 from bayesbandit.tables.columns import (
     Column,
@@ -40,7 +40,7 @@ BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  
 
 PART = re.compile(r"f(\d+)(?:\[(T\.)?(\d+)\])?")  # of the name of a column of formulaic's design
 
-type Parts = list[dict[str, np.ndarray]]  # of each factor by their names there, each (n,)
+type Parts = list[dict[str, Array]]  # of each factor by their names there, each (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Formula:
     uses: tuple[frozenset[Name], ...]
     constant: bool
 
-    def encoded(self, codes: np.ndarray) -> np.ndarray:
+    def encoded(self, codes: Array) -> Array:
         """Return features (n, d) of the codes (n, c) of the columns."""
         parts = computed(self.text, self.factors, _by_name(self.columns, codes))
         features = np.empty((len(codes), len(self.features)))
@@ -94,7 +94,7 @@ def formula_of(
     text: str,
     columns: tuple[Used, ...],
     state: dict[str, dict[str, Any]],
-    codes: np.ndarray | None = None,
+    codes: Array | None = None,
 ) -> Formula:
     """Return the formula of a text; raise ValueError for one that is not allowed.
 
@@ -234,7 +234,7 @@ def _unread(text: str, why: object, done: str = "read") -> ValueError:
 # ---- the design ----------------------------------------------------------------------------------
 
 
-def _design(terms: Any, factors: Sequence[Factor], row: Mapping[Name, np.ndarray]) -> list[str]:
+def _design(terms: Any, factors: Sequence[Factor], row: Mapping[Name, Array]) -> list[str]:
     """Return the columns' names of formulaic's design, in which none follows from the others.
 
     row: the columns of one row. A level is named by its place.
@@ -253,7 +253,7 @@ def _design(terms: Any, factors: Sequence[Factor], row: Mapping[Name, np.ndarray
         return list(spec.get_model_matrix(pd.DataFrame(index=[0]), context=values).columns)
 
 
-def computed(text: str, factors: Sequence[Factor], columns: Mapping[Name, np.ndarray]) -> Parts:
+def computed(text: str, factors: Sequence[Factor], columns: Mapping[Name, Array]) -> Parts:
     """Return what each factor computes of columns: its parts, one for each of its features.
 
     Of levels there is a part of 0 and 1 for each.
@@ -279,7 +279,7 @@ def _label(factor: Factor, parts: Sequence[str], reduced: str, part: str) -> str
     return factor.text if len(parts) == 1 else f"{factor.text}[{1 + parts.index(part)}]"
 
 
-def _by_name(columns: Sequence[Used], codes: np.ndarray) -> dict[Name, np.ndarray]:
+def _by_name(columns: Sequence[Used], codes: Array) -> dict[Name, Array]:
     """Return the codes (n,) of each column; raise ValueError for a missing value."""
     gaps = np.isnan(codes)
     if gaps.any():

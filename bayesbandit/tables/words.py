@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import shown
+from bayesbandit.checks import Array, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ def whole(column: pd.Series) -> pd.Series:
     return column.astype(np.int64) if floats and (column % 1 == 0).all() else column
 
 
-def numbers(column: pd.Series, what: str) -> np.ndarray:
+def numbers(column: pd.Series, what: str) -> Array:
     """Return a column as numbers (n,), also of texts; NaN where one is missing.
 
     Dates and durations, which pandas would read as whole numbers, are none. what: the column's
@@ -84,7 +84,7 @@ def float_of(value: Any) -> float:
         return inf if value > 0 else -inf
 
 
-def datetimes(values: pd.Series | list[Any], what: str) -> np.ndarray:
+def datetimes(values: pd.Series | list[Any], what: str) -> Array:
     """Return dates in UTC as datetime64[us] (n,), NaT where one is missing.
 
     Text must be ISO 8601. what: the beginning of an error.
@@ -114,7 +114,7 @@ def _datetime(value: Any, what: str) -> np.datetime64:
         raise ValueError(f"{what}, as text 2026-11-22; got {shown(value)}") from error
 
 
-def moments(column: pd.Series, what: str) -> np.ndarray:
+def moments(column: pd.Series, what: str) -> Array:
     """Return a column of times (n,): numbers unchanged, dates in UTC. Text must be ISO 8601."""
     import pandas as pd
 

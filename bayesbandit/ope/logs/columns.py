@@ -12,6 +12,7 @@ from bayesbandit.checks import (
     MAX_ABS_VALUE,
     PROBABILITY_TOLERANCE,
     Arms,
+    Array,
     Name,
     Table,
     arm_names,
@@ -25,9 +26,7 @@ from bayesbandit.checks import (
 )
 
 
-def arms_of(
-    arms: Arms | None, chosen: np.ndarray, probabilities: ArrayLike | None
-) -> tuple[Name, ...]:
+def arms_of(arms: Arms | None, chosen: Array, probabilities: ArrayLike | None) -> tuple[Name, ...]:
     """Return the arms' names, in the order of the columns of probabilities."""
     if arms is not None:
         return arm_names(arms)
@@ -42,7 +41,7 @@ def arms_of(
     return arm_names(sorted(set(chosen.tolist()), key=lambda a: (isinstance(a, str), a)))
 
 
-def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...], what: str = "arms") -> np.ndarray:
+def numbers_of(chosen: Array, arms: tuple[Name, ...], what: str = "arms") -> Array:
     """Return the numbers (n,) of arms by their names; raise ValueError if one is unknown.
 
     what: how the error calls them.
@@ -55,7 +54,7 @@ def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...], what: str = "arms") -
         raise ValueError(f"{what} must be among {list(arms)!r}; got {strange!r}") from None
 
 
-def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
+def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], Array]:
     """Return the names of the features, and the contexts (n, d)."""
     if x is None:
         return (), np.empty((n, 0))
@@ -66,7 +65,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
     return tuple(name if isinstance(name, str) else f"x{name}" for name in names), array
 
 
-def rewards_of(values: Any, n: int) -> np.ndarray:
+def rewards_of(values: Any, n: int) -> Array:
     """Return rewards (n,); raise ValueError if one is infinite or all are NaN."""
     r = one_a_row(values, n, "rewards")
     finite(r[~np.isnan(r)], "rewards", MAX_ABS_VALUE)
@@ -75,7 +74,7 @@ def rewards_of(values: Any, n: int) -> np.ndarray:
     return r
 
 
-def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
+def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> Array:
     """Return numbers (n, K); a table's columns are put in the order of the arms."""
     named = isinstance(values, Table) and set(values.columns) == set(arms)
     if named:
@@ -86,7 +85,7 @@ def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarra
     return array
 
 
-def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
+def ascending(values: Any, n: int, what: str) -> Array | None:
     """Return a column (n,). Raise ValueError if it ever decreases."""
     if values is None:
         return None
@@ -100,7 +99,7 @@ def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
     return array
 
 
-def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
+def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> Array:
     """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
     p = matrix_of(values, n, arms, what)
     present(p.sum(axis=1), what)
@@ -113,10 +112,10 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
 def propensities_of(
     probabilities: Any,
     propensity: Any,
-    played: np.ndarray,
+    played: Array,
     arms: tuple[Name, ...],
     all_available: bool,
-) -> tuple[np.ndarray | None, np.ndarray]:
+) -> tuple[Array | None, Array]:
     """Return every arm's probability (n, K), if known, and the chosen arm's (n,).
 
     all_available: whether all arms were always available, so that of two one has what the other
@@ -153,8 +152,8 @@ def propensities_of(
 
 
 def available_of(
-    values: Any, played: np.ndarray, e: np.ndarray | None, arms: tuple[Name, ...]
-) -> np.ndarray | None:
+    values: Any, played: Array, e: Array | None, arms: tuple[Name, ...]
+) -> Array | None:
     """Return the mask (n, K) of the available arms, or None."""
     if values is None:
         return None

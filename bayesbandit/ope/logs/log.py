@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from bayesbandit.checks import (
     MAX_ABS_VALUE,
     PROBABILITY_TOLERANCE,
+    Array,
     Table,
     arm_column,
     finite,
@@ -135,7 +136,7 @@ class Log:
         column = "probabilities" if self.probabilities is not None else "propensities"
         return f"Log({len(self)} rounds, arms=[{shown}], {column})"
 
-    def __getitem__(self, rows: slice | np.ndarray) -> Log:
+    def __getitem__(self, rows: slice | Array) -> Log:
         """Return some of the rounds, in order: by a slice that goes forward, or a mask (n,)."""
         which = np.arange(len(self))[rows]
         if which.ndim != 1 or (np.diff(which) <= 0).any():
@@ -199,7 +200,7 @@ class Log:
         return log
 
     @property
-    def arm(self) -> np.ndarray:
+    def arm(self) -> Array:
         """Names of the chosen arms (n,)."""
         return name_array(self.arms)[self.played]
 
@@ -217,11 +218,11 @@ class Log:
             ends = [0, *(np.flatnonzero(self.batch[1:] != self.batch[:-1]) + 1).tolist(), n]
         return [slice(a, b) for a, b in pairwise(ends)]
 
-    def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
+    def policy(self, b: int, rows: Array | slice) -> Array:
         """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
         assert self.batch is not None
         assert self.snapshots is not None
-        probabilities: np.ndarray = self.snapshots[int(self.batch[self.batches[b].start])][rows]
+        probabilities: Array = self.snapshots[int(self.batch[self.batches[b].start])][rows]
         return probabilities
 
     def split(self, at: float = 0.5) -> tuple[Log, Log]:
@@ -252,7 +253,7 @@ class Log:
         log.reward = rewards_of(np.where(late, default, log.reward), len(log))
         return log
 
-    def _checked_snapshots(self, snapshots: ArrayLike | None) -> np.ndarray | None:
+    def _checked_snapshots(self, snapshots: ArrayLike | None) -> Array | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
         if snapshots is None:
             return None

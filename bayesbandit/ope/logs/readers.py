@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import SILENT_TOLERANCE, Arms, Name, Table, arm_names
+from bayesbandit.checks import SILENT_TOLERANCE, Arms, Array, Name, Table, arm_names
 from bayesbandit.environments.encoding import classes, levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
@@ -160,7 +160,7 @@ def of_frame(
 
 def _arms_of(
     column: pd.Series, name: str, declared: tuple[Name, ...]
-) -> tuple[np.ndarray, tuple[Name, ...]]:
+) -> tuple[Array, tuple[Name, ...]]:
     """Return the numbers (n,) of the chosen arms, and the arms' names."""
     try:
         found_in = classes if column.nunique() > 1 else levels_of

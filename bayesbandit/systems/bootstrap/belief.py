@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.checks import MAX_DRAWS, SETTING_BOUNDS, integer, number, one_of
+from bayesbandit.checks import MAX_DRAWS, SETTING_BOUNDS, Array, integer, number, one_of
 from bayesbandit.extend import (
     ByFits,
     LocationScale,
@@ -26,8 +26,6 @@ from bayesbandit.systems.bootstrap.replicates import (
     penalties,
     standardised,
 )
-
-Array = np.ndarray
 
 
 @savable

@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.systems.bootstrap import kernels as lasso
 
-Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]
 
 SUBGRADIENT_TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest.trees import Trees
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesbandit.checks import MAX_DRAWS, integer, number, one_of
+from bayesbandit.checks import MAX_DRAWS, Array, integer, number, one_of
 from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
-
-Array = np.ndarray
 
 
 @savable

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.forms import Form, Numbers, State, check, demand, nodes_form
 from bayesbandit.systems.forest import kernels as honest
 
-Array = np.ndarray
 Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.checks import number, one_of
+from bayesbandit.checks import Array, number, one_of
 from bayesbandit.extend import (
     ByDraws,
     Prediction,
@@ -22,8 +22,6 @@ from bayesbandit.extend import (
 from bayesbandit.forms import Form, Numbers, Real, State, Whole
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import least_squares, penalised, scores
-
-Array = np.ndarray
 
 
 @savable

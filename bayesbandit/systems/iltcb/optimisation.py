@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.systems.iltcb.oracle import scores
 
-Array = np.ndarray
 MAX_POLICIES = 1000  # the most policies; a few dozen are usual
 EXCESS_TOLERANCE = 1e-9
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-Array = np.ndarray
+from bayesbandit.checks import Array
+
 # share of a column's sum of squares; rounding over a million rows is smaller
 DIAGONAL_SHARE = 1e-11
 

@@ -12,6 +12,7 @@ import numpy as np
 from bayesbandit import Ridge
 from bayesbandit.checks import (
     MAX_ABS_VALUE,
+    Array,
     finite,
     integer,
     number,
@@ -30,7 +31,6 @@ from bayesbandit.forms import Form, State, Whole, nodes_form, prefixed, unprefix
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
-Array = np.ndarray
 TREE_PREFIX, INNER_PREFIX = "tree.", "inner."  # prefixes of array names in a saved state
 MAX_DEPTH = 16
 

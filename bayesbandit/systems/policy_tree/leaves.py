@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.systems.policy_tree.kernels import tally
-
-Array = np.ndarray
 
 
 class Leaves:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
-Array = np.ndarray
 # share of the scores' absolute sum by which a split must improve the value
 MIN_RELATIVE_GAIN = 1e-12
 

@@ -22,11 +22,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesbandit import Ridge
-from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, Array, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
 from bayesbandit.forms import Form, Numbers, State, prefixed, unprefixed
 
-Array = np.ndarray
 FAILURE_PROBABILITY = 0.05  # δ: the bounds of Theorem 1 fail at most so often
 
 
