@@ -44,28 +44,31 @@ def versions() -> dict[str, str]:
     return {library: version(library) for library in RECORDED_LIBRARIES}
 
 
-class Cache(dict[str, "pd.DataFrame"]):
+class Cache:
     """Tables by key. With a `folder`, each has a Parquet file there, as soon as it is known.
 
     Several runs may write into the folder. None: tables are in memory only.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        super().__init__()
         self.folder = folder
+        self.tables: dict[str, pd.DataFrame] = {}
 
-    def __contains__(self, key: object) -> bool:
-        if not super().__contains__(key) and self.folder is not None:
+    def __contains__(self, key: str) -> bool:
+        if key not in self.tables and self.folder is not None:
             file = self.folder / f"{key}.parquet"
             if file.is_file():
-                super().__setitem__(str(key), _read(file))
-        return super().__contains__(key)
+                self.tables[key] = _read(file)
+        return key in self.tables
+
+    def __getitem__(self, key: str) -> pd.DataFrame:
+        return self.tables[key]
 
     def __setitem__(self, key: str, table: pd.DataFrame) -> None:
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             write(self.folder / f"{key}.parquet", table)
-        super().__setitem__(key, table)
+        self.tables[key] = table
 
 
 def write_results(
