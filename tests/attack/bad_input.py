@@ -3,15 +3,32 @@
 import numpy as np
 
 
-def wrong(x, bandit, pending):
-    """Calls that are refused, each with its own."""
-    arm = bandit.arms[0]
-    bads = [np.nan, np.inf, -np.inf, 1e300, "1", 1j, None, 10**400, np.datetime64("2020")]
-    for bad in bads:
+BAD_NUMBERS = [np.nan, np.inf, -np.inf, 1e300, "1", 1j, None, 10**400, np.datetime64("2020")]
+
+
+def wrong_contexts(x, arm):
+    """Calls with contexts that are refused, of a bandit with features."""
+    for bad in BAD_NUMBERS:
         row = np.full(x.shape[1:], bad, dtype=object)
         yield lambda b, row=row: b.choose(row)
         yield lambda b, row=row: b.choose([row, row])
         yield lambda b, row=row: b.update([row, row], [arm, arm], [0.0, 1.0])
+    masked = np.ma.masked_array(x, mask=np.zeros(x.shape, bool))
+    masked[0, ..., 0] = np.ma.masked
+    yield lambda b: b.choose(masked)
+    yield lambda b: b.choose(masked[0])
+    yield lambda b: b.choose([masked[0], masked[1]])
+    yield lambda b: b.update(masked, [arm, arm], [0.0, 1.0])
+    yield lambda b: b.choose(x[..., :-1])
+    yield lambda b: b.choose([x[0], x[1][..., :-1]])
+
+
+def wrong(x, bandit, pending):
+    """Calls that are refused, each with its own."""
+    arm = bandit.arms[0]
+    if x.shape[-1]:
+        yield from wrong_contexts(x, arm)
+    for bad in BAD_NUMBERS:
         yield lambda b, bad=bad: b.update(x, [arm, arm], [0.0, bad])
         yield lambda b, bad=bad: b.update(x, [arm, arm], [0.0, 1.0], [0.5, bad])
         if pending:
@@ -19,13 +36,7 @@ def wrong(x, bandit, pending):
             n = len(np.atleast_1d(decision.propensity))
             said = bad if decision.rows.ndim == 1 else [bad] * n
             yield lambda b, d=decision, r=said: b.observe(d, r)
-    masked = np.ma.masked_array(x, mask=np.zeros(x.shape, bool))
-    masked[0, ..., 0] = np.ma.masked
     column = np.ma.masked_array([0.0, 1.0], mask=[True, False])
-    yield lambda b: b.choose(masked)
-    yield lambda b: b.choose(masked[0])
-    yield lambda b: b.choose([masked[0], masked[1]])
-    yield lambda b: b.update(masked, [arm, arm], [0.0, 1.0])
     yield lambda b: b.update(x, [arm, arm], column)
     yield lambda b: b.update(x, np.ma.masked_array([arm, arm], mask=[True, False]), [0.0, 1.0])
     yield lambda b: b.update(x, [arm, arm], [0.0, 1.0], column + 0.5)
@@ -35,8 +46,6 @@ def wrong(x, bandit, pending):
         yield lambda b, name=name: b.remove_arm(name)
     for name in (arm, True, 1.5, None, np.nan, b"a", (arm, arm), ()):
         yield lambda b, name=name: b.add_arm(name)
-    yield lambda b: b.choose(x[..., :-1])
-    yield lambda b: b.choose([x[0], x[1][..., :-1]])
     yield lambda b: b.choose(x[:0])
     yield lambda b: b.choose(x[None])
     yield lambda b: b.choose(x, [])
