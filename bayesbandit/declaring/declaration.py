@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import DATA_NAMES as DATA_NAMES
 from bayesbandit.declaring.observed import (
     check_not_random,
@@ -235,7 +236,7 @@ class Declaration:
 
     def _rows(
         self, x: object, reward: object, weight: object, arm: object, n_arms: int | None
-    ) -> tuple[dict[str, np.ndarray], int]:
+    ) -> tuple[dict[str, Array], int]:
         """Return the data by role, checked, and the number of arms."""
         if x is None:
             x = np.empty((checks.floats(reward, "rewards").size, 0))
@@ -266,7 +267,7 @@ class Declaration:
         rows["arm"] = k.astype(np.int32)  # as PyMC stores integers
         return rows, n_arms
 
-    def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
+    def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, Array]) -> None:
         """Raise ValueError unless the model has a likelihood of the rewards and a mean reward."""
         n = len(rows["reward"])
         check_trees(model, self.name)
@@ -307,7 +308,7 @@ def _without_discrete(model: pm.Model) -> pm.Model:
     return model
 
 
-def _known(rows: np.ndarray) -> tuple[int | None, ...]:
+def _known(rows: Array) -> tuple[int | None, ...]:
     """Return a container's static shape, without the number of rows.
 
     The width must be known, or x[:, :1] times a vector is an error. A width of 1 is left open,

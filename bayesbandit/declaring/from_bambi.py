@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import arm_names, one_of
+from bayesbandit.checks import Array, arm_names, one_of
 from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class Part:
     """
 
     name: str
-    array: np.ndarray
-    design: Callable[[pd.DataFrame], np.ndarray]
+    array: Array
+    design: Callable[[pd.DataFrame], Array]
 
 
-def _affine(c: np.ndarray, w: np.ndarray, array: np.ndarray, most: int) -> Callable[..., Any]:
+def _affine(c: Array, w: Array, array: Array, most: int) -> Callable[..., Any]:
     """Return c + x @ w as a function of x, of arm, or of both.
 
     c: (K, 1, p), of K arms. w: (K, d, p). array: as it stands in the model: numbers (n,) for p = 1,
@@ -125,7 +125,7 @@ def parts(model: bambi.Model) -> Iterator[Part]:
         for name, term in component.group_specific_terms.items():
             of = component.design.group.terms[term.term.name]
 
-            def index(frame: pd.DataFrame, factor: Any = of.factor) -> np.ndarray:
+            def index(frame: pd.DataFrame, factor: Any = of.factor) -> Array:
                 return np.asarray(factor.eval_new_data(frame)).argmax(axis=1)
 
             yield Part(name, term.group_index, index)
@@ -139,7 +139,7 @@ def _common(model: bambi.Model, component: Any) -> Part:
     is_centred = component.intercept_term is not None and model.center_predictors
     mean = data.mean(0) if is_centred else np.zeros(data.shape[1])
 
-    def design(frame: pd.DataFrame) -> np.ndarray:
+    def design(frame: pd.DataFrame) -> Array:
         return np.column_stack([term.eval_new_data(frame) for term in terms]) - mean
 
     return Part(", ".join(component.common_terms), data - mean if is_centred else data, design)
@@ -181,7 +181,7 @@ def _spelled(factor: str) -> str:
 
 def affine_parts(
     model: bambi.Model, encoder: Encoder | None, arm: str, arms: Sequence[Any] | None
-) -> list[tuple[np.ndarray, Callable[..., Any]]]:
+) -> list[tuple[Array, Callable[..., Any]]]:
     """Return the arrays of a model that depend on rows, each with the function that it is of
     contexts and arms."""
     d = 0 if encoder is None else len(encoder.features)
@@ -190,7 +190,7 @@ def affine_parts(
     frame = _rows(model, arm, arms, 2 * half)
     x = np.zeros((len(frame), 0)) if encoder is None else encoder.transform(frame)
     z = np.column_stack([np.ones(len(x)), x]).reshape(len(arms), 2 * half, d + 1)
-    functions: list[tuple[Part, np.ndarray, Callable[..., Any]]] = []
+    functions: list[tuple[Part, Array, Callable[..., Any]]] = []
     for part in parts(model):
         y = np.asarray(part.design(frame), dtype=float).reshape(*z.shape[:2], -1)
         w = np.stack([_solved(a, b) for a, b in zip(z[:, :half], y[:, :half], strict=True)])
@@ -229,7 +229,7 @@ def _rows(model: bambi.Model, arm: str, arms: Sequence[Any], n: int) -> pd.DataF
     return pd.DataFrame(columns, index=range(size))
 
 
-def _solved(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _solved(z: Array, y: Array) -> Array:
     """Return w (d + 1, p) with z w = y, without what is rounding."""
     w = np.linalg.lstsq(z, y)[0]
     weight = np.abs(w) * np.abs(z).max(axis=0)[:, None]

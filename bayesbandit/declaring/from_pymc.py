@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import integer, one_of
+from bayesbandit.checks import Array, integer, one_of
 from bayesbandit.declaring.distribution_means import mean_of
 from bayesbandit.declaring.observed import DATA_NAMES, check_trees
 
@@ -156,7 +156,7 @@ class Handover:
                     "rows=[(array, lambda x, arm: x[:, 0])], or build the model with pm.Data"
                 )
 
-    def _is_as_long(self, values: np.ndarray) -> bool:
+    def _is_as_long(self, values: Array) -> bool:
         """Return whether an axis of values is as long as the rewards, which are more than one."""
         return self.n > 1 and self.n in values.shape
 
@@ -342,7 +342,7 @@ def _function(by: Any, columns: Sequence[str] | None) -> Callable[..., Any]:
     return lambda x: x[:, at]
 
 
-def _beginning(array: np.ndarray) -> str:
+def _beginning(array: Array) -> str:
     return np.array2string(array, threshold=6, edgeitems=2)
 
 
@@ -354,6 +354,6 @@ def _renamed(name: str) -> str:
     return f"{name} of the model" if name in RESERVED_NAMES else name
 
 
-def _value(variable: Any) -> np.ndarray:
+def _value(variable: Any) -> Array:
     """Return the value of a data container, of a constant or of what is computed of these."""
     return np.asarray(variable.eval(mode="FAST_COMPILE"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
+
 if TYPE_CHECKING:
     import pymc as pm
     from pytensor.graph.basic import Variable
@@ -19,7 +21,7 @@ Names in a PyMC model are unique. "reward" is left for the declaration's observe
 """
 
 
-def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
+def check_observed(model: pm.Model, declared: str, reward: Array) -> None:
     """Raise ValueError unless the model's likelihood uses the rewards (n,) as they are.
 
     They must enter the likelihood. Each observed variable must have n values, and must not cut off
@@ -102,7 +104,7 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
                     yield str(v.name), source
 
 
-def check_whole(name: str, reward: np.ndarray, rounded: np.ndarray) -> None:
+def check_whole(name: str, reward: Array, rounded: Array) -> None:
     """Raise ValueError if values made from rewards (n,) are not whole numbers.
 
     A cast to integers would silently cut off their fractions.

@@ -17,13 +17,13 @@ import pytensor.tensor as pt
 from pymc_extras.prior import Prior, VariableFactory
 from pytensor.tensor.random.op import RandomVariable
 
-from bayesbandit.checks import finite, floats, is_real
+from bayesbandit.checks import Array, finite, floats, is_real
 
 __all__ = ["Prior", "VariableFactory"]
 
 MAY_BE_INFINITE = "lower", "upper"  # parameters: bounds
 
-type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
+type Value = VariableFactory | float | Array  # a Prior is a variable factory
 
 
 def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
@@ -99,7 +99,7 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
     if "row" in dims:
         return pt.alloc(np.asarray(value), *shape)
     try:
-        array: np.ndarray = np.broadcast_to(value, shape) if dims else np.asarray(value)
+        array: Array = np.broadcast_to(value, shape) if dims else np.asarray(value)
     except ValueError:
         raise ValueError(
             f"{name} has the dimensions {', '.join(dims)}, here {tuple(shape)}; "

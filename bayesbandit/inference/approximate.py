@@ -19,6 +19,7 @@ import numpy as np
 import pytensor
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.target import Normal, Run, Target
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
@@ -63,7 +64,7 @@ def laplace(target: Target, run: Run) -> Normal:
     return target.laplace()
 
 
-def advi(target: Target, run: Run) -> np.ndarray:
+def advi(target: Target, run: Run) -> Array:
     """Return draws of the mean-field approximation; `tune` is the number of optimisation steps."""
     import pymc as pm
 

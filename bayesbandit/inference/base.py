@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import finite
+from bayesbandit.checks import Array, finite
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
@@ -40,7 +40,7 @@ class Sampler(Protocol):
 
     def sample(
         self,
-        data: Mapping[str, np.ndarray],
+        data: Mapping[str, Array],
         *,
         draws: int,
         chains: int,
@@ -66,10 +66,10 @@ class ClosedForm(Protocol):
 
     def posterior(
         self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        x: Array,
+        reward: Array,
+        weight: Array | None = None,
+        arm: Array | None = None,
     ) -> Known:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,)."""
         ...
@@ -134,13 +134,13 @@ class NotFinite(ValueError):
     """The log density is −∞ or NaN where an engine starts. `Plan` adds the rewards at fault."""
 
 
-def check_start(engine: str, value: float | np.ndarray) -> None:
+def check_start(engine: str, value: float | Array) -> None:
     """Raise `NotFinite` if the log density is −∞ or NaN where an engine starts."""
     if not value > -np.inf:
         raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
 
 
-def sound(array: np.ndarray, what: str) -> np.ndarray:
+def sound(array: Array, what: str) -> Array:
     """Return the array; raise `NotFinite` if a number in it is not finite."""
     try:
         return finite(array, what)
@@ -164,7 +164,7 @@ def improper(engine: str, reason: str) -> Improper:
 class Own(threading.local):
     """The compiled function of one thread; None until the thread needs it."""
 
-    function: Callable[..., list[np.ndarray]] | None = None
+    function: Callable[..., list[Array]] | None = None
 
 
 class Compiled:
@@ -201,7 +201,7 @@ class Compiled:
         self._own = Own()
         self._own.function = self._function
 
-    def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
+    def __call__(self, *arguments: Array) -> list[Array]:
         function = self._steps or self._own.function
         if function is None:
             with COMPILE:

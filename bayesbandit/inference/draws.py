@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
+
 if TYPE_CHECKING:
     import pymc as pm
 
@@ -80,7 +82,7 @@ class Known(ABC):
     the sampler's statistics of each draw, (chain, draw).
     """
 
-    stats: Mapping[str, np.ndarray] = MappingProxyType({})
+    stats: Mapping[str, Array] = MappingProxyType({})
 
     @property
     def evidence(self) -> float | None:
@@ -91,24 +93,22 @@ class Known(ABC):
         return Diagnostics({}, {})
 
     @abstractmethod
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of the free variables by name, (size, *shape)."""
 
     def chains(
         self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Array]:
         """Return draws by name, (chains, draws, *shape); a sampler returns its own."""
         flat = self.samples(plan, chains * draws, rng)
         return {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in flat.items()}
 
     @abstractmethod
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         """Return mean rewards at x (n, d) under draws: (size, n), or (size, n, K) over arms."""
 
     @abstractmethod
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return means and sds of the mean rewards at x (n, d): (n,) each, or (n, K)."""
 
     @abstractmethod
@@ -132,12 +132,12 @@ class SampledDraws(Known):
     sampler's statistics of each draw (chain, draw), by ArviZ's names.
     """
 
-    values: Mapping[str, np.ndarray]
+    values: Mapping[str, Array]
     state: object = field(default=None, repr=False)
     divergences: int | None = None
     acceptance: float | None = None
     independent: bool = False
-    stats: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    stats: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -153,16 +153,16 @@ class SampledDraws(Known):
             self.acceptance,
         )
 
-    def flat(self, plan: Plan) -> dict[str, np.ndarray]:
+    def flat(self, plan: Plan) -> dict[str, Array]:
         """Return the draws of all chains, by name, (S, *shape)."""
         draws = {k: self.values[k] for k in plan.outcomes.names}
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
 
-    def for_moments(self, plan: Plan) -> dict[str, np.ndarray]:
+    def for_moments(self, plan: Plan) -> dict[str, Array]:
         """Return the values by name, (S, *shape), whose moments are the posterior's."""
         return self.flat(plan)
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, Array]:
         """Pick draws at random."""
         flat = self.flat(plan)
         chosen = rng.choice(len(next(iter(flat.values()))), size)
@@ -170,20 +170,18 @@ class SampledDraws(Known):
 
     def chains(
         self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Array]:
         """Return its own draws."""
         return {k: self.values[k] for k in plan.outcomes.names}
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         """Pick draws at random, without repetition up to their number."""
         flat = self.flat(plan)
         S = len(next(iter(flat.values())))
         chosen = rng.choice(S, size, replace=size > S)
         return plan.outcomes.mean_reward({k: v[chosen] for k, v in flat.items()}, x)
 
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         means = plan.outcomes.mean_reward(self.for_moments(plan), x)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
@@ -192,7 +190,7 @@ class SampledDraws(Known):
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
 
 
-def mixed_badly(values: np.ndarray) -> str | None:
+def mixed_badly(values: Array) -> str | None:
     """Return what is wrong with one chain's draws (S, m) of m numbers; None if nothing is.
 
     The effective sample size is that of the two halves of the chain: it is small, too, if these
@@ -211,7 +209,7 @@ def mixed_badly(values: np.ndarray) -> str | None:
     return None
 
 
-def _worst(values: np.ndarray) -> tuple[float, float]:
+def _worst(values: Array) -> tuple[float, float]:
     """Return the smallest effective sample size and the largest R̂ of the elements of draws (chain,
     draw, …).
 
@@ -231,14 +229,14 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
     return float(min(ess)), float(rhat)
 
 
-def moments(draws: np.ndarray) -> Moments:
+def moments(draws: Array) -> Moments:
     """Return mean and sd of draws (S,); of draws (S, *shape) the mean, and the covariance of all
     elements."""
     flat = draws.reshape(len(draws), -1)
     return described(draws.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False)))
 
 
-def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
+def described(mean: Array, covariance: Array) -> Moments:
     """Return a number's mean and sd; an array's mean and covariance."""
     if np.ndim(mean) == 0:
         return float(mean), float(math.sqrt(covariance[0, 0]))

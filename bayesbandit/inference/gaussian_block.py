@@ -16,6 +16,7 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 from scipy.linalg import solve_triangular
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, improper, refuse, sound
 from bayesbandit.inference.exact.distributions import factor
 from bayesbandit.inference.graph_analysis.degrees import Degrees
@@ -31,7 +32,6 @@ from bayesbandit.inference.graph_analysis.quadratic import (
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, row_noise
 from bayesbandit.inference.graph_analysis.rows import mixed, not_additive, not_apart
 
-Array = np.ndarray
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
 
 

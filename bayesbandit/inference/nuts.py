@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
@@ -84,12 +85,12 @@ class Nuts:
 
     def sample(
         self,
-        data: Mapping[str, np.ndarray],
+        data: Mapping[str, Array],
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
         seed: int = 0,
-        start: np.ndarray | None = None,
+        start: Array | None = None,
         cores: int | None = None,
         target_accept: float = 0.9,
         progress: bool = False,
@@ -152,7 +153,7 @@ class Nuts:
             stats={ARVIZ_NAMES[name]: by_chain(stats, name, draws) for name in kept},
         )
 
-    def _with(self, data: Mapping[str, np.ndarray]) -> Any:
+    def _with(self, data: Mapping[str, Array]) -> Any:
         """Return the compiled model with these rows in place of its own."""
         n = len(data["x"])
         key = n if self.by_row else 0
@@ -171,7 +172,7 @@ class Nuts:
         names = {v.name for v in compiled.shared_var_keys}
         return compiled.with_data(**{k: v for k, v in rows.items() if k in names})
 
-    def _compile(self, data: Mapping[str, np.ndarray]) -> Any:
+    def _compile(self, data: Mapping[str, Array]) -> Any:
         import nutpie
 
         set_rows(self.model, data)
@@ -198,7 +199,7 @@ def waited(sampler: Any) -> Any:
         raise
 
 
-def by_chain(tables: Sequence[Any], name: str, draws: int) -> np.ndarray:
+def by_chain(tables: Sequence[Any], name: str, draws: int) -> Array:
     """Return the last draws of a column of nutpie's Arrow tables, one a chain: (chain, draw, …)."""
     import pyarrow as pa
 
@@ -222,11 +223,11 @@ def tell(message: str) -> None:
         print(f"bayesbandit: {message}", file=sys.stderr)
 
 
-def _one_of(states: np.ndarray) -> Any:
+def _one_of(states: Array) -> Any:
     """Return nutpie's function for initial points: it picks one of the states by a chain's seed."""
     states = np.ascontiguousarray(states, dtype=np.float64)
 
-    def initial(seed: int | None = None) -> np.ndarray:
+    def initial(seed: int | None = None) -> Array:
         return states[np.random.default_rng(seed).integers(len(states))].copy()
 
     return initial

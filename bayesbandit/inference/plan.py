@@ -19,7 +19,7 @@ import numpy as np
 from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.checks import integer, shown
+from bayesbandit.checks import Array, integer, shown
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.base import (
     COMPILE,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 MAX_NAMED_REWARDS = 5  # rewards that an error names
 
-Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
+Data = Mapping[str, Array]  # rows, by role, or draws, by name
 
 log = logging.getLogger("bayesbandit")
 
@@ -312,7 +312,7 @@ class Plan:
 
     def sample(
         self,
-        data: Mapping[str, np.ndarray],
+        data: Mapping[str, Array],
         draws: int,
         chains: int,
         seed: int,
@@ -471,7 +471,7 @@ def _again(
     d: int,
     n_arms: int | None,
     engine: str,
-    rows: dict[str, np.ndarray] | None,
+    rows: dict[str, Array] | None,
     before: str | None,
 ) -> Plan:
     """Return a pickled plan, made again.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit import checks
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Array, Contexts
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
@@ -32,7 +32,7 @@ QUIET_SAMPLING = {"progressbar": False, "compile_kwargs": UNCOMPILED}
 CHECK_DRAWS = 2000
 LARGEST_Z = 5.0  # of a difference between rewards and the mean reward that is no chance
 
-Draws = Mapping[str, np.ndarray]  # by name, (S, *shape)
+Draws = Mapping[str, Array]  # by name, (S, *shape)
 
 
 def prior_predictive(
@@ -138,7 +138,7 @@ def check(
     return table
 
 
-def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
+def responses(plan: Plan, draws: Draws, x: Array, seed: int) -> Array:
     """Return new rewards at contexts x (n, d) under draws of the variables, (S, n), or (S, n, K)
     for a model over K arms."""
     import arviz as az
@@ -170,7 +170,7 @@ def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
     return drawn if plan.n_arms is None else drawn.reshape(-1, n, K)
 
 
-def of_all_chains(draws: Draws) -> dict[str, np.ndarray]:
+def of_all_chains(draws: Draws) -> dict[str, Array]:
     """Return draws (chains, draws, *shape) by name as those of all chains, (S, *shape)."""
     return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
 

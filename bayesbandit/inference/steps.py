@@ -19,6 +19,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from scipy import special
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.graph_analysis.operations import kind
 
 Call = Callable[..., Any]
@@ -26,12 +27,12 @@ PLAIN_CLASSES = {"check", "move", "product", "put", "reduction", "shape", "take"
 NAMES = {"AllocEmpty", "ARange", "CumOp"}  # and others, by name
 
 
-def _log1mexp(x: np.ndarray) -> np.ndarray:
+def _log1mexp(x: Array) -> Array:
     # log(1 − e^x): next to 0 the difference 1 − e^x cancels, and far below 0 the logarithm does
     return np.where(x < np.log(0.5), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
 
 
-def _second(like: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _second(like: Array, x: Array) -> Array:
     shape = tuple([m if n == 1 else n for n, m in zip(like.shape, x.shape, strict=True)])
     out = np.empty(shape, x.dtype)  # quicker than `np.broadcast_to`
     out[...] = x
@@ -71,7 +72,7 @@ def steps(graph: FunctionGraph) -> Call | None:
     if len(plain) < len(calls):
         return None
 
-    def run(*arguments: np.ndarray) -> list[Any]:
+    def run(*arguments: Array) -> list[Any]:
         values = constants.copy()  # of this call alone, so that threads may share the rest
         values[:inputs] = *arguments, *[v.get_value(borrow=True) for v in shared]
         with np.errstate(all="ignore"):
@@ -118,7 +119,7 @@ def _joined(node: Apply) -> Call | None:
     if axis is None:  # older versions take it as an input
         return None
 
-    def call(*values: np.ndarray) -> np.ndarray:
+    def call(*values: Array) -> Array:
         shape = np.broadcast_shapes(*(v.shape[:batch] for v in values))
         parts = [np.broadcast_to(v, (*shape, *v.shape[batch:])) for v in values]
         return np.concatenate(parts, axis=batch + axis)

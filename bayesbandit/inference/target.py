@@ -18,6 +18,7 @@ from pytensor.graph.replace import clone_replace
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import shapes_of
@@ -61,26 +62,26 @@ class Run:
 class Normal:
     """A normal posterior, or an approximation by one: mean (D,), precision (D, D)."""
 
-    mean: np.ndarray
-    precision: np.ndarray
+    mean: Array
+    precision: Array
 
     @cached_property
-    def cholesky(self) -> np.ndarray:
+    def cholesky(self) -> Array:
         """L, lower, with precision LL'."""
         return np.asarray(cholesky(self.precision, lower=True))
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Array:
         """The inverse of the precision (D, D)."""
         # Λ = LL', so that Λ⁻¹ = (L⁻¹)'L⁻¹
         root = solve_triangular(self.cholesky, np.eye(len(self.mean)), lower=True)
         return np.asarray(root.T @ root)
 
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Return independent draws (size, D)."""
         return self._of(rng.standard_normal((len(self.mean), size)))
 
-    def points(self) -> np.ndarray:
+    def points(self) -> Array:
         """Return points (P, D), always the same, that have the mean and covariance of the normal.
 
         So functions of them have the right moments where they are affine.
@@ -93,7 +94,7 @@ class Normal:
         root = cholesky(noise @ noise.T / (noise.shape[1] - 1), lower=True)
         return self._of(solve_triangular(root, noise, lower=True))
 
-    def _of(self, noise: np.ndarray) -> np.ndarray:
+    def _of(self, noise: Array) -> Array:
         # L'⁻¹ε has the covariance L'⁻¹L⁻¹ = Λ⁻¹
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
@@ -107,7 +108,7 @@ class NormalDraws(SampledDraws):
 
     normal: Normal = field(kw_only=True, repr=False)
 
-    def for_moments(self, plan: Plan) -> dict[str, np.ndarray]:
+    def for_moments(self, plan: Plan) -> dict[str, Array]:
         values = plan.method.target.constrain(self.normal.points())
         return {k: values[k] for k in plan.outcomes.names}
 
@@ -128,9 +129,9 @@ class Target:
         self.shapes = shapes_of(model)
         self.start = self._begin()
         self.dim = len(self.start)
-        self.rows: Mapping[str, np.ndarray] = {}
+        self.rows: Mapping[str, Array] = {}
 
-    def on(self, rows: Mapping[str, np.ndarray]) -> Target:
+    def on(self, rows: Mapping[str, Array]) -> Target:
         """Replace the rows, and return the target itself."""
         set_rows(self.model, rows)
         self.rows = rows
@@ -142,20 +143,20 @@ class Target:
                 vars(self).pop(compiled, None)
         return self
 
-    def _begin(self) -> np.ndarray:
+    def _begin(self) -> Array:
         point = self.model.initial_point()
         values = [self.model.rvs_to_values[v] for v in self.model.free_RVs]
         return np.concatenate([np.zeros(0), *(np.ravel(point[v.name]) for v in values)])
 
-    def log_density(self, z: np.ndarray) -> float:
+    def log_density(self, z: Array) -> float:
         """Return the log density at z (D,), up to a constant."""
         return float(self._density(z)[0])
 
-    def gradient(self, z: np.ndarray) -> np.ndarray:
+    def gradient(self, z: Array) -> Array:
         """Return the gradient (D,) of the log density at z (D,)."""
         return np.array(self._density(z)[1])
 
-    def constrain(self, z: np.ndarray) -> dict[str, np.ndarray]:
+    def constrain(self, z: Array) -> dict[str, Array]:
         """Return the declared variables at unconstrained points z (S, D): by name, (S, *shape)."""
         found = zip(self.shapes.items(), self._declared({"z": z}), strict=True)
         return {k: np.broadcast_to(v, (len(z), *shape)) for (k, shape), v in found}
@@ -186,7 +187,7 @@ class Target:
         return peak(self._density, self.start)
 
     @cached_property
-    def _density(self) -> Callable[[np.ndarray], tuple[Any, np.ndarray]]:
+    def _density(self) -> Callable[[Array], tuple[Any, Array]]:
         density = self.model.logp_dlogp_function(ravel_inputs=True, mode=UNCOMPILED_MODE)
         density.set_extra_values({})
         return density
@@ -210,7 +211,7 @@ class OnTarget:
 
     def sample(
         self,
-        data: Mapping[str, np.ndarray],
+        data: Mapping[str, Array],
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
@@ -251,14 +252,14 @@ def match(
     return Refusal(engine, why) if why else OnTarget(engine, draw, target, independent)
 
 
-def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndarray) -> Normal:
+def peak(density: Callable[[Array], tuple[Any, Array]], start: Array) -> Normal:
     """Return Laplace's approximation: the mode of a log density, with minus the Hessian there.
 
     density: returns the log density at z (D,), and its gradient (D,). Raise RuntimeError if the
     mode is not found.
     """
 
-    def down(z: np.ndarray) -> tuple[float, np.ndarray]:
+    def down(z: Array) -> tuple[float, Array]:
         value, gradient = density(z)
         value = -float(value)
         # where the density is 0 or overflows a line search must turn back: there the loss is ∞
@@ -289,7 +290,7 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
     raise RuntimeError(f"laplace: the mode was not found, {away}{DRAWS_ADVICE}")
 
 
-def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray) -> np.ndarray:
+def curvature(density: Callable[[Array], tuple[Any, Array]], z: Array) -> Array:
     """Return −Hessian (D, D) by central differences of the gradient: exact where that is affine."""
     H = np.empty((len(z), len(z)))
     for j in range(len(z)):

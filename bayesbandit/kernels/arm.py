@@ -16,6 +16,7 @@ import numpy as np
 from numba import from_dtype, types
 from numba.extending import lower_builtin, type_callable
 
+from bayesbandit.checks import Array
 from bayesbandit.runtime.compiling import interpreted, njit
 
 HEAD = np.dtype((np.record, [(name, "f8") for name in (
@@ -59,7 +60,7 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
 GRID = len(SETTINGS.names or ())
 
 
-def record_view(kind: np.dtype) -> Callable[[np.ndarray], Any]:
+def record_view(kind: np.dtype) -> Callable[[Array], Any]:
     """Return a function that views the first numbers of a contiguous array as a record.
 
     In a kernel it is the array's address. Numba takes a tenth of a second to compile
@@ -67,7 +68,7 @@ def record_view(kind: np.dtype) -> Callable[[np.ndarray], Any]:
     """
     width = kind.itemsize // 8
 
-    def view(numbers: np.ndarray) -> Any:
+    def view(numbers: Array) -> Any:
         return numbers[:width].view(kind)[0]
 
     @type_callable(view)
@@ -115,7 +116,7 @@ class Sums(NamedTuple):
     folds: Any
 
 
-def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
+def settings_of(grid: Sequence[float], **values: float) -> Array:
     """Return `SETTINGS` by name, and a grid of G λ, as the array that kernels take.
 
     A setting that is not given is 0. Raise KeyError for another name.
@@ -146,7 +147,7 @@ def core_width(D):
     return HEAD_WIDTH + (3 + D) * stride(D)
 
 
-def arm_width(settings: np.ndarray) -> int:
+def arm_width(settings: Array) -> int:
     """Return how many numbers one arm takes."""
     setting = named(settings)
     D = int(setting.columns)
@@ -189,13 +190,13 @@ def sums_of(arm, folds):
     )
 
 
-def view(numbers: np.ndarray, D: int) -> Arm:
+def view(numbers: Array, D: int) -> Arm:
     """Return one arm's numbers by name, to Python: U as (D, D)."""
     arm: Arm = interpreted(arm_of)(numbers, D)
     return arm._replace(U=arm.U.reshape(D, -1)[:, :D])
 
 
-def heads(arms: np.ndarray) -> Any:
+def heads(arms: Array) -> Any:
     """Return the heads of arms (…, width) by name: a view."""
     return arms[..., :HEAD_WIDTH].view(HEAD)[..., 0]
 

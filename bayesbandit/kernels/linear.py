@@ -8,6 +8,7 @@ them.
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.algebra.dense import add_outer, add_scaled, copy_into
 from bayesbandit.kernels.arm import (
     EMPIRICAL_BAYES,
@@ -37,7 +38,7 @@ from bayesbandit.runtime.compiling import interpreted, njit
 SUMS = MOVING = True
 
 
-def unreached(settings: np.ndarray) -> tuple[str, ...]:
+def unreached(settings: Array) -> tuple[str, ...]:
     """Return the constants that the kernels can be `without`, if they learn by these settings."""
     # no generator: Python 3.13 breaks where one gets no memory
     sums = () if interpreted(keeps_sums)(named(settings)) else ("SUMS",)

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.prob_best.located import best_from
 from bayesbandit.kernels.prob_best.walk import best
 from bayesbandit.kernels.row_layout import (
@@ -156,7 +157,7 @@ def putting(kind: int) -> Callable[..., None]:
     return kernel
 
 
-def put_own(row: np.ndarray, D: int, K: int) -> float:
+def put_own(row: Array, D: int, K: int) -> float:
     """Put the probability of the row's arm into the row, and return it."""
     at = PROPENSITY - TAIL
     one = row[None]
@@ -164,17 +165,17 @@ def put_own(row: np.ndarray, D: int, K: int) -> float:
     return float(row[at])
 
 
-def chances(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
+def chances(rows: Array, arm: int, D: int, K: int, out: Array) -> None:
     """Put each row's chance of the arm of that row (arm ≥ 0: of this arm instead) into out (n,)."""
     _put(rows, arm, D, K, out[:, None])
 
 
-def all_chances(rows: np.ndarray, D: int, K: int, out: np.ndarray) -> None:
+def all_chances(rows: Array, D: int, K: int, out: Array) -> None:
     """Put each row's chance of every arm into out (n, K): the bits of `chances`, sooner."""
     _put(rows, 0, D, K, out)
 
 
-def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
+def _put(rows: Array, arm: int, D: int, K: int, out: Array) -> None:
     """Do as `put_many`, whatever the rows' rules are."""
     kinds = rows[:, KIND - TAIL]
     for kind in kinds if len(rows) == 1 else np.unique(kinds):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.arm import columns_of
 from bayesbandit.kernels.propensities import put_chances
@@ -21,11 +22,11 @@ class Known(NamedTuple):
     number and minimum probability, and the number of periods (S,) that each decided.
     """
 
-    logits: np.ndarray = np.empty((0, 0))
-    place: np.ndarray = np.empty(0, np.int64)
-    past: np.ndarray = np.empty((0, 0, 0))
-    rules: np.ndarray = np.empty((0, 3))
-    periods: np.ndarray = np.empty(0)
+    logits: Array = np.empty((0, 0))
+    place: Array = np.empty(0, np.int64)
+    past: Array = np.empty((0, 0, 0))
+    rules: Array = np.empty((0, 3))
+    periods: Array = np.empty(0)
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE
+from bayesbandit.checks import MAX_ABS_VALUE, Array
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm import columns_of, head_of, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
@@ -282,7 +282,7 @@ class Kernels(NamedTuple):
     choose_many: Any
     observe_one: Any
     update_many: Any
-    unreached: Callable[[np.ndarray], tuple[str, ...]]
+    unreached: Callable[[Array], tuple[str, ...]]
 
 
 COMPILED_KERNELS = describe_many, choose_one, choose_many, observe_one, update_many

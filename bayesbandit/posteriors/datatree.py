@@ -10,6 +10,7 @@ import numpy as np
 from pymc.exceptions import TruncationError
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
@@ -36,7 +37,7 @@ PRIOR_DRAWS = 1000
 # wide prior of a count's log mean has means beyond any count.
 DRAWING_ERRORS = NotImplementedError, ValueError, TruncationError
 
-Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
+Draws = Mapping[str, Array]  # by name, (chain, draw, *shape)
 
 
 def datatree(
@@ -46,7 +47,7 @@ def datatree(
     deterministics: Draws,
     seed: int,
     attributes: Mapping[str, Any],
-    stats: Mapping[str, np.ndarray],
+    stats: Mapping[str, Array],
     names: Mapping[str, Sequence[Any]],
     no_sum: str,
 ) -> xr.DataTree:
@@ -156,7 +157,7 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
     return {}
 
 
-def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, np.ndarray]) -> np.ndarray:
+def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, Array]) -> Array:
     """Return the log likelihood (S, n) of each row, all of its terms together, with a weight of
     1."""
     data = {**data, "weight": np.ones(len(data["x"]))}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit import checks
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Array, Contexts
 from bayesbandit.inference.draws import MOMENT_DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.predictive import of_all_chains, responses
@@ -36,7 +36,7 @@ class Posterior:
     """
 
     plan: Plan
-    rows: Mapping[str, np.ndarray] = field(repr=False)
+    rows: Mapping[str, Array] = field(repr=False)
     known: Known = field(repr=False)
     seed: int
     features: tuple[Any, ...] | None = field(default=None, repr=False)
@@ -76,18 +76,18 @@ class Posterior:
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def mean(self, x: Contexts) -> np.ndarray:
+    def mean(self, x: Contexts) -> Array:
         """Return posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) by arm.
 
         If the model was fitted to a data frame, columns are found by name, in any order.
         """
         return self._moments(x)[0]
 
-    def sd(self, x: Contexts) -> np.ndarray:
+    def sd(self, x: Contexts) -> Array:
         """Return posterior standard deviations of the mean reward, in the shape of `mean`."""
         return self._moments(x)[1]
 
-    def draw(self, x: Contexts, size: int, rng: np.random.Generator | int) -> np.ndarray:
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator | int) -> Array:
         """Return mean rewards at contexts x under `size` posterior draws, (size, n) or (size, n,
         K).
 
@@ -99,7 +99,7 @@ class Posterior:
         rng = np.random.default_rng(rng)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)
 
-    def predict(self, x: Contexts, kind: str = "mean", size: int = 1000) -> np.ndarray:
+    def predict(self, x: Contexts, kind: str = "mean", size: int = 1000) -> Array:
         """Return draws of the mean reward at contexts x (n, d), or of new rewards there.
 
         kind: "mean" or "response". The shape is (size, n), or (size, n, K) for a model over arms.
@@ -111,13 +111,13 @@ class Posterior:
         draws = self.samples(checks.integer(size, "size", 1), self._rng())
         return responses(self.plan, draws, self._contexts(x), self.seed)
 
-    def _moments(self, x: Contexts) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, x: Contexts) -> tuple[Array, Array]:
         return self.known.moments(self.plan, self._contexts(x), self._rng())
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
 
-    def _contexts(self, x: Contexts) -> np.ndarray:
+    def _contexts(self, x: Contexts) -> Array:
         if self.encoder is None and self.features is not None:
             x = in_order(x, self.features)
         x = contexts_of(x, self.encoder, self.plan.n_features)
@@ -147,7 +147,7 @@ class Posterior:
         """
         return self.known.marginals(self.plan)
 
-    def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
+    def quantiles(self, name: str, p: ArrayLike) -> Array:
         """Return quantiles of a variable or deterministic quantity, (m, *shape).
 
         p (m,): probabilities. Without a closed form, the quantiles are those of `draws`.
@@ -161,7 +161,7 @@ class Posterior:
         return np.quantile(draws[name], p, axis=0)
 
     @cached_property
-    def draws(self) -> dict[str, np.ndarray]:
+    def draws(self) -> dict[str, Array]:
         """Return draws of variables and deterministic quantities by name, (S, *shape).
 
         They are all draws of a sampled posterior, or 4,000 draws from a closed form.
@@ -169,16 +169,14 @@ class Posterior:
         values, deterministics = self._chains(4, MOMENT_DRAWS // 4)
         return of_all_chains(values | deterministics)
 
-    def _chains(
-        self, chains: int, draws: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _chains(self, chains: int, draws: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return draws (chains, draws, *shape) of the variables, and of what follows from them."""
         values = self.known.chains(self.plan, chains, draws, self._rng())
         shape = next(iter(values.values())).shape[:2]
         deterministics = self.plan.outcomes.rest(of_all_chains(values))
         return values, {k: v.reshape(*shape, *v.shape[1:]) for k, v in deterministics.items()}
 
-    def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, size: int, rng: np.random.Generator) -> dict[str, Array]:
         """Return draws of the free variables by name, (size, *shape).
 
         A closed form gives independent draws. A sampled posterior chooses among its draws at
@@ -241,7 +239,7 @@ class Posterior:
             self.plan.row_likelihood.refused,
         )
 
-    def _built(self, weight: np.ndarray | None) -> pm.Model:
+    def _built(self, weight: Array | None) -> pm.Model:
         """Return the fitted PyMC model on the same rows with these weights (None: 1)."""
         return self.plan.on({**self.rows, "weight": weight})
 

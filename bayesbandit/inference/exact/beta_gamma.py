@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln, gammaln
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.draws import Moments
 from bayesbandit.inference.exact.distributions import Exact
 
@@ -54,12 +55,10 @@ class OneNumber(Exact):
         # ∫₀^∞ v^{a−1} e^{−bv} dv = Γ(a)/b^a
         return float(gammaln(self.a) - self.a * math.log(self.b))
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, Array]:
         return {self.name: np.asarray(self.distribution.rvs(size, random_state=rng))}
 
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         if plan.method.itself:
             return np.full(len(x), self.mean), np.full(len(x), self.sd)
         return super().moments(plan, x, rng)

@@ -27,6 +27,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import made_whole
 from bayesbandit.inference.base import (
     Improper,
@@ -60,7 +61,6 @@ from bayesbandit.runtime.compiling import interpreted
 if TYPE_CHECKING:
     import pymc as pm
 
-Array = np.ndarray
 Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points

@@ -14,6 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import poch
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import affine
 
@@ -42,12 +43,10 @@ class Exact(Known):
     def evidence(self) -> float | None:
         return None if math.isnan(self.log_evidence) else self.log_evidence
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         return np.asarray(plan.outcomes.mean_reward(self.samples(plan, size, rng), x))
 
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return the moments of draws."""
         means = self.rewards(plan, x, MOMENT_DRAWS, rng)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
@@ -70,9 +69,9 @@ class Gaussian(Exact):
     density of the rewards given everything else, all constants included.
     """
 
-    mean: np.ndarray
-    precision: np.ndarray
-    cholesky: np.ndarray
+    mean: Array
+    precision: Array
+    cholesky: Array
     log_evidence: float
 
     def method(self, plan: Plan) -> Any:
@@ -84,19 +83,19 @@ class Gaussian(Exact):
         """The mean of 1/q."""
         return 1.0
 
-    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def variances(self, size: int, rng: np.random.Generator) -> Array:
         """Return draws of 1/q (S,)."""
         return np.ones(size)
 
-    def precisions(self, p: np.ndarray) -> np.ndarray:
+    def precisions(self, p: Array) -> Array:
         """Return the quantiles of q at probabilities p."""
         return np.ones_like(p)
 
-    def log_kernel(self, q: np.ndarray) -> np.ndarray:
+    def log_kernel(self, q: Array) -> Array:
         """Return the log density (n,) at θ = mean and q (n,), without its constant `log_volume`."""
         return np.zeros_like(q)
 
-    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+    def marginal(self, mean: Array, root: Array) -> Any:
         """Return the distribution of elements of θ, of scipy.stats; their sds are `root` at
         q = 1."""
         return stats.norm(mean, root)
@@ -107,12 +106,12 @@ class Gaussian(Exact):
         return float(len(self.mean) * HALF_LOG_2PI - np.log(np.diag(self.cholesky)).sum())
 
     @cached_property
-    def inverse(self) -> np.ndarray:
+    def inverse(self) -> Array:
         """Λ⁻¹ (D, D)."""
         return np.asarray(cho_solve((self.cholesky, True), np.eye(len(self.mean))))
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Array:
         """The covariance of θ (D, D); infinite where it is not defined."""
         inverse = self.inverse
         zero = np.zeros_like(inverse)
@@ -120,28 +119,26 @@ class Gaussian(Exact):
         # would not
         return np.multiply(inverse, self.variance, where=inverse != 0.0, out=zero)
 
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of θ (S, D) and of 1/q (S,)."""
         sigma2 = self.variances(size, rng)
         # θ = mean + σ L'⁻¹z has the covariance σ² (LL')⁻¹
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, Array]:
         """Return independent draws by name."""
         theta, sigma2 = self.draw(size, rng)
         drawn = self.method(plan).split(theta) | self.method(plan).noise_drawn(sigma2)
         return {k: drawn[k] for k in plan.outcomes.names}
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         if not self.method(plan).affine:
             return super().rewards(plan, x, size, rng)
         A, b = self.method(plan).linear_map(x)
         return np.asarray(np.tensordot(self.draw(size, rng)[0], A, axes=(1, -1)) + b)
 
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
         if not self.method(plan).affine:
             return super().moments(plan, x, rng)
@@ -170,7 +167,7 @@ class Gaussian(Exact):
 
         shapes = plan.outcomes.deterministic
 
-        def quantities(Z: np.ndarray) -> np.ndarray:
+        def quantities(Z: Array) -> Array:
             values = plan.outcomes.rest(method.split(Z))
             return np.concatenate([values[k].reshape(len(Z), -1) for k in shapes], axis=1)
 
@@ -210,19 +207,19 @@ class StudentT(Gaussian):
         # the mean of InverseGamma(a, b) is b/(a − 1)
         return self.scale / (self.shape - 1.0) if self.shape > 1.0 else math.inf
 
-    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def variances(self, size: int, rng: np.random.Generator) -> Array:
         # q ~ Gamma(a, b) is a Gamma(a, 1) over b
         return np.asarray(self.scale / rng.standard_gamma(self.shape, size))
 
-    def precisions(self, p: np.ndarray) -> np.ndarray:
+    def precisions(self, p: Array) -> Array:
         return np.asarray(stats.gamma.ppf(p, self.shape) / self.scale)
 
-    def log_kernel(self, q: np.ndarray) -> np.ndarray:
+    def log_kernel(self, q: Array) -> Array:
         # Gamma(shape, scale) of q times the normal's q^{D/2}
         power = self.shape - 1.0 + 0.5 * len(self.mean)
         return np.asarray(power * np.log(q) - self.scale * q)
 
-    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+    def marginal(self, mean: Array, root: Array) -> Any:
         # σ² is b/a over χ²/ν with ν = 2a
         return stats.t(self.df, mean, root * math.sqrt(self.scale / self.shape))
 
@@ -260,12 +257,12 @@ class StudentT(Gaussian):
         return mean, math.sqrt(max(square - mean**2, 0.0)) if math.isfinite(square) else math.inf
 
 
-def scales(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
+def scales(mean: Array, square: Array) -> Array:
     """Return the roots of the diagonal of a matrix (k, k), in the shape of the k means."""
     return np.sqrt(np.maximum(np.diag(square), 0.0)).reshape(np.shape(mean))
 
 
-def factor(precision: np.ndarray) -> np.ndarray | int:
+def factor(precision: Array) -> Array | int:
     """Return L with Λ = LL', or the index of the first coordinate that the ones before it leave
     unknown.
 
@@ -289,7 +286,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     return np.asarray(scale[:, None] * L)
 
 
-def differs(values: np.ndarray, closed: np.ndarray) -> str:
+def differs(values: Array, closed: Array) -> str:
     """Return how log densities (S,) differ from their closed form, constants aside; "" where they
     agree to rounding or to 1e-5."""
     # log densities differ by a constant: by none, once the first is taken off

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import matching
 from bayesbandit.inference.exact.distributions import (
     RELATIVE_TOLERANCE,
@@ -28,7 +29,6 @@ from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural
 if TYPE_CHECKING:
     import pymc as pm
 
-Array = np.ndarray
 ENGINE = "exact_gaussian"
 TESTED_QUANTILES = np.array([0.5, 1e-4, 1.0 - 1e-4])  # of q
 LEAST_TESTED = 1e-200  # of q, whose quantiles are below all floats for a small shape

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
@@ -32,7 +33,6 @@ from bayesbandit.inference.graph_analysis.transforms import transform_name
 if TYPE_CHECKING:
     import pymc as pm
 
-Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
 TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again

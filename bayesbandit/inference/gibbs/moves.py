@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, find, vstack
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.gibbs.layout import FLOAT_EPSILON, Layout
 from bayesbandit.kernels.gibbs.sweeps import Moves
 
@@ -23,8 +24,6 @@ MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
 NEGLIGIBLE_LOG_DENSITY = 1e-4  # of a log density, by rounding, that changes no step
 DIRECTION_TOLERANCE = 1e-6  # of a direction, whose forms are to be those of the squares
 RATE_DIGITS = 12  # of rates
-
-Array = np.ndarray
 
 
 def moves(layout: Layout, owner: Array) -> Moves:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import check_start, improper
 from bayesbandit.inference.gibbs.layout import Layout, apart, layout
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
@@ -32,8 +33,8 @@ class Problem:
     reading: Reading
     data: Data
     layout: Layout
-    owner: np.ndarray
-    places: Mapping[str, np.ndarray]
+    owner: Array
+    places: Mapping[str, Array]
     size: int
 
     @cached_property
@@ -51,7 +52,7 @@ class Problem:
         self.reading.last_moves = alike, found
         return found
 
-    def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def flat(self, state: Mapping[str, Array]) -> tuple[Array, Array]:
         """Return θ (D,) and u = log v (P,) of a state."""
         theta = np.zeros(self.layout.dim)
         u = np.zeros(self.size)
@@ -62,14 +63,14 @@ class Problem:
                 u[where] = np.log(state[k])
         return theta, u
 
-    def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
+    def named(self, theta: Array, u: Array) -> dict[str, Array]:
         """Return the state of θ and u."""
         return {
             k: theta[where] if k in self.reading.reals else np.exp(u[where])
             for k, where in self.places.items()
         }
 
-    def inside(self, u: np.ndarray) -> np.ndarray:
+    def inside(self, u: Array) -> Array:
         """Return u, where v outside its bounds is moved to their middle, or to low + 1."""
         low = np.exp(self.layout.terms.low)
         high = np.exp(self.layout.terms.high)
@@ -78,7 +79,7 @@ class Problem:
         v = np.exp(u)
         return np.asarray(np.log(np.where((v > low) & (v < high), v, middle)))
 
-    def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def natural(self, u: Array) -> tuple[Array, Array]:
         """Return precision (D, D) and shift (D,) of δ given u."""
         D = self.layout.dim
         # log p = Σ φ (f'δ − o)² + … = −½ δ'Aδ + δ'b + …: A = −2 Σ φ ff' and b = −2 Σ φ o f
@@ -91,13 +92,13 @@ class Problem:
 
     def sample(
         self,
-        state: Mapping[str, np.ndarray],
+        state: Mapping[str, Array],
         draws: int,
         tune: int,
         rng: np.random.Generator,
         names: Sequence[str],
         sweep: Sweep | None = None,
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return a chain of these variables (draws, *shape), and where it ends.
 
         sweep: of terms that get new draws before each sweep; None: of those of the layout.
@@ -139,7 +140,7 @@ class Problem:
                 at += where.size
         return out, self.named(held.delta + layout.centre, held.u)
 
-    def _loses_digits(self, theta: np.ndarray, u: np.ndarray) -> bool:
+    def _loses_digits(self, theta: Array, u: Array) -> bool:
         """Return whether rows have noise below the rounding of their means, or noise half-way to
         the limits of u, and are more than their contexts' rank.
 
@@ -163,9 +164,7 @@ class Problem:
         )
         return self.reading.density.label(name)
 
-    def check(
-        self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
-    ) -> None:
+    def check(self, state: Mapping[str, Array], rng: np.random.Generator, points: int = 3) -> None:
         """Run the identity test: refuse the rows unless the model's log density differs from the
         layout's by a constant, at `points` places about a state."""
         theta, u = self.flat(state)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph, Output
@@ -22,6 +21,7 @@ from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 from pytensor.xtensor.type import XTensorType
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import distribution, graph_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
-Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
+Draws = Mapping[str, Array]  # by name, (chain, draw, *shape)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks
@@ -38,7 +39,7 @@ MAX_PROBIT_WEIGHT = 1000.0  # a probit reward has as many latent variables
 NO_WEIGHT = 1e-100  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
-def check_counts(weight: np.ndarray) -> None:
+def check_counts(weight: Array) -> None:
     """Refuse weights (n,) of probit rewards that do not say how often a row was seen."""
     if (odd := (weight != np.floor(weight)) | (weight > MAX_PROBIT_WEIGHT)).any():
         reason = (
@@ -48,9 +49,7 @@ def check_counts(weight: np.ndarray) -> None:
         raise refuse(ENGINE, reason, of_rows=True)
 
 
-def mixture(
-    family: Family, reward: np.ndarray, weight: np.ndarray, b: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mixture(family: Family, reward: Array, weight: Array, b: Array) -> tuple[Array, Array, Array]:
     """Return shape, κ and offset (n,) of rows with η = Aθ + b: a row's likelihood is e^{κψ} E
     exp(−ωψ²/2) with ω ~ PG(shape, 0) and ψ = Aθ + offset."""
     # (e^ψ)^a / (1 + e^ψ)^b = 2^−b e^{κψ} ∫ e^{−ωψ²/2} PG(ω | b, 0) dω, κ = a − b/2 (Polson, Scott
@@ -64,9 +63,7 @@ def mixture(
     return weight * number, weight * (reward - 0.5 * number), b
 
 
-def observed(
-    whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
-) -> sweeps.Rewards:
+def observed(whole: Problem, A: Array, b: Array, link: Link, data: Data) -> sweeps.Rewards:
     """Return rewards with η = A θ + b, as `sweeps.sweep` observes them."""
     _, reward, _, _ = data
     weight = link.weights(data)

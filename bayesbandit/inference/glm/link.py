@@ -22,6 +22,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
@@ -93,12 +94,12 @@ class Link:
         self._tested: set[float] = set()
         self._check_rewards(self.family.rewards)
 
-    def _means(self, eta: np.ndarray, slope: float, shift: float) -> np.ndarray:
+    def _means(self, eta: Array, slope: float, shift: float) -> Array:
         """Return the mean rewards at η (n,), slope core + shift."""
         [mean] = self._mean((eta - shift) / slope)
         return np.broadcast_to(mean, eta.shape)
 
-    def _log_p(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
+    def _log_p(self, eta: Array, reward: Array, weight: Array) -> float:
         """Return the log likelihood of rows (n,) together."""
         x = np.ones((len(reward), self.density.n_features))
         rows = self.density.arguments((x, reward, weight, np.zeros(len(reward), dtype=np.int64)))
@@ -154,11 +155,11 @@ class Link:
         if why := analytic.fault(graph, most=1):
             raise refuse(self.engine, f"{label}: {why}")
 
-    def weights(self, data: Data) -> np.ndarray:
+    def weights(self, data: Data) -> Array:
         """Return the powers (n,) of rows' likelihoods."""
         return data[2] if self.weighted else np.ones(len(data[0]))
 
-    def check(self, data: Data, eta: np.ndarray | None = None) -> None:
+    def check(self, data: Data, eta: Array | None = None) -> None:
         """Run the identity test: the model's log likelihood is the family's, but for a constant,
         for each of these rewards, near and far; and of these rows together at their η (n,)."""
         new = np.array(sorted(set(data[1].tolist()) - self._tested))
@@ -173,7 +174,7 @@ class Link:
                 eta, data[1], self.weights(data), LIKELIHOOD_TOLERANCE, ROW_TOLERANCE * len(eta)
             )
 
-    def _check_rewards(self, reward: np.ndarray) -> None:
+    def _check_rewards(self, reward: Array) -> None:
         """Test rewards (n,): by what is proved of the graph, it holds for all rows that have
         them."""
         n = len(reward)
@@ -189,9 +190,9 @@ class Link:
 
     def _compare(
         self,
-        eta: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray,
+        eta: Array,
+        reward: Array,
+        weight: Array,
         relative: float,
         absolute: float = 0.0,
     ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
@@ -45,7 +46,7 @@ class Regression(Link):
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
-    def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Linearized:
+    def laplace(self, A: Array, b: Array, data: Data) -> Linearized:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         m, R = self.whitening
         reward = data[1]
@@ -58,7 +59,7 @@ class Regression(Link):
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         return Linearized(theta, precision, L, np.nan, self)
 
-    def approximated(self, rows: Mapping[str, np.ndarray]) -> Linearized:
+    def approximated(self, rows: Mapping[str, Array]) -> Linearized:
         """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
         data = self.block.data(**rows)
         A, b = self.block.linear_map(data[0], rows.get("arm"))
@@ -80,25 +81,23 @@ class Linearized(Gaussian):
     def method(self, plan: Plan) -> ExactGaussian:
         return self.glm.block
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         # draws of θ are of the normal; the link is applied to each
         return self.glm.family.mean(super().rewards(plan, x, size, rng))
 
-    def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         # η = a'θ + b is normal under the approximation, and the mean reward a function of η alone
         return self.glm.family.moments(*super().moments(plan, x, rng))
 
 
 def mode(
     family: Family,
-    z: np.ndarray,
-    offset: np.ndarray,
-    reward: np.ndarray,
-    power: np.ndarray,
-    start: np.ndarray | None = None,
-) -> np.ndarray:
+    z: Array,
+    offset: Array,
+    reward: Array,
+    power: Array,
+    start: Array | None = None,
+) -> Array:
     """Return φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows with
     η = z φ + offset, rewards and powers of their likelihoods (n,).
 
@@ -107,7 +106,7 @@ def mode(
     ends.
     """
 
-    def log_density(phi: np.ndarray) -> float:
+    def log_density(phi: Array) -> float:
         return family.total(z @ phi + offset, reward, power) - 0.5 * float(phi @ phi)
 
     phi = np.zeros(z.shape[1]) if start is None else start

@@ -20,6 +20,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor.basic import TensorFromXTensor
 
+from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES, ROLE_ATTRIBUTE
 from bayesbandit.inference.graph_analysis.rewrites import (
     by_rows,
@@ -59,7 +60,7 @@ class Density:
     mean_input: Variable
     values: dict[str, Variable]
     inputs: dict[str, Variable]
-    own: dict[str, np.ndarray]
+    own: dict[str, Array]
     n_arms: int | None
 
     @property
@@ -77,7 +78,7 @@ class Density:
         """The terms on rows, but for priors of variables that have a value for each row."""
         return tuple(t for t in self.terms if t.on_data and t.name not in self.by_row)
 
-    def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def arguments(self, data: Sequence[Array]) -> list[Array]:
         """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
         functions of `inputs`."""
         by = dict(zip(DATA_NAMES, data, strict=True))
@@ -97,7 +98,7 @@ def containers(model: pm.Model) -> dict[str, Any]:
     return by_role
 
 
-def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
+def rows_of(model: pm.Model) -> dict[str, Array]:
     """Return the rows of a built model, by role."""
     return {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
 

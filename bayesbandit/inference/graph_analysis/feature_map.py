@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from bayesbandit.checks import Array
+
 
 @dataclass(frozen=True)
 class FeatureMap:
@@ -15,10 +17,10 @@ class FeatureMap:
     C (d, D), a (D,), c (d,), e (). Of a model over arms, they have an axis of the arms in front.
     """
 
-    C: np.ndarray
-    a: np.ndarray
-    c: np.ndarray
-    e: np.ndarray
+    C: Array
+    a: Array
+    c: Array
+    e: Array
 
     @cached_property
     def has_offset(self) -> bool:
@@ -31,9 +33,7 @@ class FeatureMap:
         plain = self.C.ndim == 2 and not (self.has_offset or self.a.any())
         return plain and np.array_equal(self.C, np.eye(len(self.a)))
 
-    def __call__(
-        self, x: np.ndarray, arm: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         """Return A and b of the mean rewards A θ + b of contexts x (n, d): (n, D) and (n,).
 
         Of a model over arms, without `arm`, (n, K, D) and (n, K).

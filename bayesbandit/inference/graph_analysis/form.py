@@ -31,6 +31,7 @@ from pytensor.tensor.elemwise import CAReduce
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import splu
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
@@ -39,7 +40,6 @@ from bayesbandit.inference.graph_analysis.operations import (
     reduced_by,
 )
 
-Array = np.ndarray
 FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 FAR_POINT = 2.0**300  # of z: what is not squared is rounding there
 OUTER_POINTS = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides

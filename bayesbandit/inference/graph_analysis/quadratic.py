@@ -16,9 +16,11 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x (n, d), reward, weight, arm (n,)
+from bayesbandit.checks import Array
 
-Given = Sequence[float | np.ndarray]  # values of the variables that the block is given
+Data = tuple[Array, Array, Array, Array]  # x (n, d), reward, weight, arm (n,)
+
+Given = Sequence[float | Array]  # values of the variables that the block is given
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,14 @@ class Natural:
     q = 1, and h = β = 0.
     """
 
-    precision: np.ndarray
-    shift: np.ndarray
+    precision: Array
+    shift: Array
     power: float = 0.0
     rate: float = 0.0
     constant: float = 0.0
 
 
-def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
+def affine(function: Callable[[Array], Array], dim: int) -> tuple[Array, Array]:
     """Return slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D].
 
     If the intercept is so large that the slopes would drown in its rounding, a second call takes

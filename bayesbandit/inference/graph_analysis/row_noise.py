@@ -14,6 +14,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
@@ -103,21 +104,21 @@ class Seen(NamedTuple):
     """What a likelihood says of n rows: precision and centre (n,) of each as an observation of its
     mean reward, and the log density that is left where means are the centres."""
 
-    precision: np.ndarray
-    centre: np.ndarray
+    precision: Array
+    centre: Array
     left: float
 
 
 def observer(
     density: Density, likelihood: Variable, given: Sequence[Variable]
-) -> Callable[[Data, Sequence[np.ndarray]], Seen]:
+) -> Callable[[Data, Sequence[Array]], Seen]:
     """Return a function that says what a likelihood says of rows, where `given` have values."""
     m = density.mean_input
     slope = gradient(likelihood, m)
     inputs = [m, *given, *density.inputs.values()]
     read = Compiled(inputs, [slope, gradient(slope.sum(), m), likelihood])
 
-    def at(data: Data, values: Sequence[np.ndarray]) -> Seen:
+    def at(data: Data, values: Sequence[Array]) -> Seen:
         rows = [*values, *density.arguments(data)]
         # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
         zero = np.zeros(len(data[0]))
@@ -143,14 +144,14 @@ def random_rows(density: Density, seed: int) -> Data:
     return rows["x"], rows["reward"], weight, arm
 
 
-def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:
+def positive(density: Density, n: int, seed: int = 0) -> dict[str, Array]:
     """Return n random contexts and rewards that have logarithms."""
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(size=(n, density.n_features)))
     return {"x": x, "reward": np.exp(rng.normal(size=n))}
 
 
-def close(a: np.ndarray, b: np.ndarray) -> bool:
+def close(a: Array, b: Array) -> bool:
     """Return whether two arrays of one shape are finite and differ by rounding, relative to the
     largest absolute value in the two."""
     largest = np.abs([a, b]).max(initial=0.0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.rewrites import guarded
@@ -54,7 +55,7 @@ class LogDensity:
             self.likelihood = {name: g for name, g in named.items() if adds[name]}
             self._prior = [g for name, g in named.items() if not adds[name]]
 
-    def __call__(self, draws: Draws, rows: Rows) -> np.ndarray:
+    def __call__(self, draws: Draws, rows: Rows) -> Array:
         """Return the log likelihoods (S,) of all rows together; −∞ instead of NaN.
 
         It is computed in pieces of `PIECE` draws times rows, between which other threads go on.
@@ -74,7 +75,7 @@ class LogDensity:
                 total[s : s + step] += self._sum(self._likelihood, part, piece)
         return total
 
-    def joint(self, draws: Draws, rows: Rows) -> np.ndarray:
+    def joint(self, draws: Draws, rows: Rows) -> Array:
         """Return the joint log densities (S,) of the variables and the rewards; −∞ instead of
         NaN."""
         # the prior does not depend on rows: one is enough for the graph's inputs
@@ -82,12 +83,12 @@ class LogDensity:
         # log p(θ, r) = log p(r | θ) + log p(θ)
         return self(draws, rows) + self._sum(self._rest, draws, few)
 
-    def of_terms(self, draws: Draws, rows: Rows) -> dict[str, np.ndarray]:
+    def of_terms(self, draws: Draws, rows: Rows) -> dict[str, Array]:
         """Return the values of each term of the likelihood under draws, (S, …) or (1, …)."""
         values = self._likelihood(self._values(draws, len(rows["x"])), rows)
         return dict(zip(self.likelihood, values, strict=True))
 
-    def _sum(self, terms: OfDraws, draws: Draws, rows: Rows) -> np.ndarray:
+    def _sum(self, terms: OfDraws, draws: Draws, rows: Rows) -> Array:
         total = np.zeros(len(next(iter(draws.values()))))
         with np.errstate(all="ignore"):  # a density of 0 is no news
             for each in terms(self._values(draws, len(rows["x"])), rows):

@@ -10,11 +10,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.operations import number, operation
 
-Draws = Mapping[str, np.ndarray]  # of variables by name, (S, *shape)
-Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
+Draws = Mapping[str, Array]  # of variables by name, (S, *shape)
+Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 
 LENGTH_OPERATIONS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
 
@@ -45,7 +46,7 @@ class OfDraws:
             inputs = [*many.values(), *(rows or {}).values()]
             self._function = Compiled(inputs, batches, trusted=True)
 
-    def __call__(self, draws: Draws, rows: Rows | None = None) -> list[np.ndarray]:
+    def __call__(self, draws: Draws, rows: Rows | None = None) -> list[Array]:
         """Return each graph's values, (S, …), or (1, …) where no variable enters. Roles that are
         not given are 1."""
         rows = rows or {}

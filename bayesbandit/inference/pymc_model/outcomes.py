@@ -8,6 +8,7 @@ import numpy as np
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     read,
@@ -46,7 +47,7 @@ class Outcomes:
         self._mean = OfDraws(merged([unviewed(density.mean)]), density.values, density.inputs)
         self._rest = OfDraws(graphs, density.values)
 
-    def mean_reward(self, draws: Draws, x: np.ndarray, arm: np.ndarray | None = None) -> np.ndarray:
+    def mean_reward(self, draws: Draws, x: Array, arm: Array | None = None) -> Array:
         """Return mean rewards (S, n) of contexts x (n, d); without `arm`, those of every arm (S, n,
         K)."""
         n = len(x)
@@ -65,7 +66,7 @@ class Outcomes:
             [out[s : s + step]] = self._mean(piece, rows)
         return out
 
-    def rest(self, draws: Draws) -> dict[str, np.ndarray]:
+    def rest(self, draws: Draws) -> dict[str, Array]:
         """Return the deterministic quantities by name, each (S, *shape)."""
         S = len(next(iter(draws.values())))
         values = self._rest(draws)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pytensor.graph.replace import clone_replace
 
+from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import check_whole, made_whole
 from bayesbandit.inference.base import COMPILE, NoElement
 from bayesbandit.inference.graph_analysis.density import containers
@@ -70,12 +71,12 @@ class PossibleRewards:
                 self._log_density.of_terms(self._prior.start, row)  # raises NoElement
             raise impossible_reward(name, rows, i, examples)
 
-    def lost(self, rows: Rows) -> np.ndarray:
+    def lost(self, rows: Rows) -> Array:
         """Return the rows (m,) whose log likelihood is −∞ or NaN at the variables' initial
         point."""
         return np.flatnonzero(~self._are_likely(self._prior.start, rows))
 
-    def _are_whole(self, name: str, rows: Rows) -> np.ndarray:
+    def _are_whole(self, name: str, rows: Rows) -> Array:
         """Return which rewards (n,) PyMC may cast to whole numbers, since these are the same."""
         reward = rows["reward"]
         inputs = self._log_density.density.inputs
@@ -96,7 +97,7 @@ class PossibleRewards:
         except ValueError:
             return False
 
-    def _are_possible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
+    def _are_possible(self, rows: Rows, draws: Sequence[Draws]) -> Array:
         """Return which rows (n,) have a likelihood at one of the points that are tried."""
         # a row is possible if one point gives it a likelihood: later points are asked about the
         # rest alone
@@ -107,7 +108,7 @@ class PossibleRewards:
                 possible[at] = self._are_likely(points, part)
         return possible
 
-    def _are_likely(self, points: Draws, rows: Rows) -> np.ndarray:
+    def _are_likely(self, points: Draws, rows: Rows) -> Array:
         """Return which rows (n,) have a likelihood at some point.
 
         Each row is tried alone where a term is of all rows together, and where an index is beyond

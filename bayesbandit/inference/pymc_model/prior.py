@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
@@ -27,7 +28,7 @@ class PriorDraws:
         names = (transform_name(model.rvs_to_transforms[v]) for v in model.free_RVs)
         self._ordered = [name == "ordered" for name in names]
 
-    def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
+    def __call__(self, size: int, seed: int) -> dict[str, Array]:
         """Return independent draws by name, (size, *shape).
 
         There are none if the prior is improper: Flat and HalfFlat cannot be drawn from. PyMC draws
@@ -48,7 +49,7 @@ class PriorDraws:
         return dict(zip(self._names, columns, strict=True))
 
     @cached_property
-    def start(self) -> dict[str, np.ndarray]:
+    def start(self) -> dict[str, Array]:
         """The initial point, by name, (1, *shape)."""
         from pymc.initial_point import make_initial_point_fn
 
@@ -56,7 +57,7 @@ class PriorDraws:
             point = make_initial_point_fn(model=self._model, return_transformed=False)(0)
         return {name: np.asarray(point[name])[None] for name in self._names}
 
-    def points(self) -> dict[str, np.ndarray]:
+    def points(self) -> dict[str, Array]:
         """Return by name, (S, *shape), points between the initial one and draws of the prior; the
         initial one alone if the prior is improper."""
         drawn = self(PRIOR_DRAWS, 0)

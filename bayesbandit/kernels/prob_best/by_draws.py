@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.runtime.compiling import njit
 
 N_LEVELS = 2048
@@ -63,20 +64,20 @@ def ranked(values, mass, points, weights, out):
 
 
 @cache
-def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+def quadrature(points: int) -> tuple[Array, Array]:
     """Return the nodes in (0, 1) and the weights of Gauss–Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
-def masses(weights: np.ndarray | None, S: int) -> np.ndarray:
+def masses(weights: Array | None, S: int) -> Array:
     """Return how often S draws count, (S,) or (K, S), with an average of 1."""
     if weights is None:
         return np.ones(S)
     return np.asarray(weights * (S / weights.sum(axis=-1, keepdims=True)))
 
 
-def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def independent(values: Array, weights: Array | None = None) -> Array:
     """Return P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S),
     with weights (S,), or (K, S) of each arm."""
     _, K, S = values.shape
@@ -86,7 +87,7 @@ def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.nda
     return _summing(out, weights)
 
 
-def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def joint(values: Array, weights: Array | None = None) -> Array:
     """Return P(arm is best) (n, K) for arms drawn together: draws (n, S, K) with weights (S,)."""
     scores = np.ascontiguousarray(values.transpose(0, 2, 1))
     S = scores.shape[2]
@@ -96,14 +97,14 @@ def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     return _summing(np.einsum("nks,ns->nk", is_best, each) / S, weights)
 
 
-def _summing(p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _summing(p: Array, weights: Array | None) -> Array:
     """Return probabilities (n, K) without their rounding errors above 1, those of weights too."""
     if weights is not None:
         p = p / p.sum(axis=1, keepdims=True)
     return np.minimum(p, 1.0)
 
 
-def scaled(mean: np.ndarray, alpha: float, values: np.ndarray) -> np.ndarray:
+def scaled(mean: Array, alpha: float, values: Array) -> Array:
     """Return P(arm is best) (K,) by the scores m + α(v − m) of independent v.
 
     mean (K,). values (S, K): v at the probabilities LEVELS. The result is off by less than 1e-4.

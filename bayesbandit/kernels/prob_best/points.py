@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.prob_best import joint
 
 JOINT_DRAWS = 4096  # joint draws; a power of 2
@@ -13,7 +14,7 @@ WIDTH_STEPS = 256  # of the cubics of `log_width`
 
 
 @lru_cache(maxsize=32)  # offers may come in any number
-def cells(P: int) -> np.ndarray:
+def cells(P: int) -> Array:
     """Return the cells (P, JOINT_DRAWS) of points of a scrambled Sobol sequence: of each
     coordinate, each cell once."""
     from scipy.stats import qmc  # what few bandits need, and takes long to load
@@ -22,7 +23,7 @@ def cells(P: int) -> np.ndarray:
 
 
 @cache
-def normals() -> np.ndarray:
+def normals() -> Array:
     """Return Φ⁻¹ as a cubic in each of S = JOINT_DRAWS cells (S, 4), by values and slopes; those
     at the ends are of no use."""
     from scipy.interpolate import CubicHermiteSpline
@@ -35,7 +36,7 @@ def normals() -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def log_width(df: float) -> np.ndarray:
+def log_width(df: float) -> Array:
     """Return log √(ν/χ²) of a χ² with ν degrees of freedom as a function of its normal score, a
     cubic in each of N = WIDTH_STEPS steps (4, N); (4, 0) where ν is infinite. It is nearly linear
     (Wilson and Hilferty 1931)."""

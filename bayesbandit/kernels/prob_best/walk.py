@@ -18,6 +18,7 @@ import math
 
 import numpy as np
 
+from bayesbandit.checks import Array
 from bayesbandit.kernels.row_layout import GAMMA, THOMPSON
 from bayesbandit.kernels.student import log_fall, peak
 from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
@@ -41,7 +42,7 @@ LOCATED = THOMPSON  # the family of normals and of Student's t, beside BETA and 
 SAMPLED = CONJUGATE = True  # the families that a kernel may meet (`compiling.without`)
 
 
-def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _panel() -> tuple[Array, Array, Array]:
     """Return Gauss nodes and weights on (0, 1), and, of their Lagrange polynomials, ∫₀^{τ_i} ℓ_j at
     [j, i] (n, n)."""
     # A function with values f_j at the nodes is Σ c_m P_m, c_m = (2m + 1)/2 Σ_j w_j P_m(x_j) f_j.
