@@ -30,7 +30,7 @@ from bayesbandit.inference.graph_analysis.quadratic import (
     total,
 )
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, row_noise
-from bayesbandit.inference.graph_analysis.rows import mixed, not_additive, not_apart
+from bayesbandit.inference.graph_analysis.rows import mixed, not_apart
 
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
 
@@ -122,14 +122,14 @@ class GaussianBlock:
         """Whether each row speaks of θ through its own mean reward alone."""
         terms = [term.given_mean for term in self.density.likelihood]
         apart = self.through_mean is not None and not mixed(terms, self.density)
-        return apart and not not_additive(self.density)
+        return apart and not not_apart(self.density)
 
     @cached_property
     def row_noise(self) -> RowNoise:
         """How precise rows are, where they are `row_wise`."""
         if not self.row_wise or self.through_mean is None:
             return RowNoise()
-        return row_noise(self.density, self.through_mean, self.given)
+        return row_noise(self.density, self.through_mean, self.given, self.curvature)
 
     @cached_property
     def features(self) -> FeatureMap | None:

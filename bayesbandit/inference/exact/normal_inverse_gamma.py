@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 ENGINE = "normal_inverse_gamma"
 CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
 TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
-# q where βq outweighs h log q if β is about 1, and two where it does not
-TESTED_PRECISIONS = np.array([2.0**20, 2.0**-40, 2.0**-80])
-SMALL_RATE, LARGE_RATE = 2.0**-10, 2.0**20  # of β, for which these do
-MAX_UNITS = 8  # of q that are tried
+# q beside which h log q is nothing, and two at which βq is, whatever the unit of rewards ≤ 1e50 is
+TESTED_PRECISIONS = np.array([2.0**400, 2.0**-400, 2.0**-500])
 POWER_ROUNDING = 1e-13  # of h, which is often a quarter of a whole number
 ROUNDINGS = 1e-14  # of a log density, relative
 RESIDUAL_ROUNDING = 1e-13  # of the rewards' distances from their means, relative to the rewards
@@ -203,37 +201,15 @@ def match(model: pm.Model) -> NormalInverseGamma:
 def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
     """Return h, β and c of f(q) = c + h log q − βq.
 
-    They are read in a unit of q in which β is about 1. β is 0 where it is lost in rounding in all
-    units.
+    h and c are read where βq is less than rounding, and β where only βq counts; it is 0 where it is
+    rounding even there.
     """
-    unit = 1.0
-    readings = []
-    for _ in range(MAX_UNITS):
-        q = unit * TESTED_PRECISIONS
-        at = np.array([f(one) for one in q])
-        with np.errstate(all="ignore"):
-            power, rate, constant = solved(q, at)
-        readings.append((power, 0.0, constant))
-        if not np.isfinite([*at, rate]).all():
-            break
-        if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
-            # βq is rounding even at the largest q: q must be larger still
-            unit *= LARGE_RATE**2
-        elif SMALL_RATE <= abs(rate) * unit <= LARGE_RATE:
-            return power, rate, constant
-        else:
-            # β · unit is about 1; a power of two divides without rounding
-            unit = 2.0 ** -round(math.log2(abs(rate)))
-    return readings[0]
-
-
-def solved(q: Array, at: Array) -> tuple[float, float, float]:
-    """Return h, β and c from values of f at three q, the first much larger than the others."""
-    rate = 0.0
-    for _ in range(2):  # β hardly matters to h and c; the second time, not at all
-        # f(q₁) − f(q₂) = h log(q₁/q₂) − β (q₁ − q₂); then c, and β from the large q
-        power = (at[1] + rate * q[1] - at[2] - rate * q[2]) / math.log(q[1] / q[2])
+    large, small, smallest = TESTED_PRECISIONS.tolist()
+    at = np.array([f(q) for q in (large, small, smallest)])
+    with np.errstate(all="ignore"):
+        power = (at[1] - at[2]) / math.log(small / smallest)
         power = float(quartered(power, POWER_ROUNDING * (1.0 + abs(power))))
-        constant = at[2] + rate * q[2] - power * math.log(q[2])
-        rate = (constant + power * math.log(q[0]) - at[0]) / q[0]
-    return power, float(rate), float(constant)
+        constant = float(at[1] - power * math.log(small))
+        left = float(constant + power * math.log(large) - at[0])  # βq
+        rate = left / large if abs(left) > ROUNDINGS * np.abs(at).max() else 0.0
+    return power, rate, constant

@@ -15,11 +15,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
-from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.form import quartered, rounded
-from bayesbandit.inference.graph_analysis.quadratic import Data, gradient
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given
+
+Curvature = Callable[[Array, Data, Given], tuple[Array, Array, float]]
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
@@ -43,14 +44,18 @@ class RowNoise:
     powers: Mapping[str, float] = field(default_factory=dict)
 
 
-def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable]) -> RowNoise:
+def row_noise(
+    density: Density, likelihood: Variable, given: Sequence[Variable], curvature: Curvature
+) -> RowNoise:
     """Return how precise rows are, of a likelihood in which each row has its own mean reward alone.
 
     The likelihood, quadratic in mean rewards, is read as a function of the positive variables that
     it is given, and of contexts, rewards and weights, at random rows of every arm and at others.
+    curvature: computes slopes and curvatures of the likelihood at mean rewards, and its value.
     """
     behind = set(ancestors([likelihood]))
-    given = [v for v in given if v in behind]
+    every = given
+    given = [v for v in every if v in behind]
     rows = [v for role, v in density.inputs.items() if role != "arm" and v in behind]
     weights = [v for v in rows if v is density.inputs.get("weight")]
     nothing = RowNoise(not weights, bool(weights))
@@ -59,7 +64,19 @@ def row_noise(density: Density, likelihood: Variable, given: Sequence[Variable])
     by_row = any(v.type.shape not in ((), (None,)) for v in given)
     if by_row or analytic.fault(likelihood, most=1):
         return nothing
-    at = observer(density, likelihood, given)
+
+    def at(data: Data, values: Sequence[Array]) -> Seen:
+        n = len(data[0])
+        known = dict(zip(given, values, strict=True))
+        others = {v: np.ones([n if k is None else k for k in v.type.shape]) for v in every}
+        where = data, list((others | known).values())
+        # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
+        u, bend, _ = curvature(np.zeros(n), *where)
+        precision = -bend
+        with np.errstate(all="ignore"):
+            centre = u / precision
+            return Seen(precision, centre, curvature(centre, *where)[2])
+
     here = random_rows(density, seed=0)
     there = random_rows(density, seed=1)
     weight, weight_there = (data[2] if weights else np.ones(len(data[2])) for data in (here, there))
@@ -107,28 +124,6 @@ class Seen(NamedTuple):
     precision: Array
     centre: Array
     left: float
-
-
-def observer(
-    density: Density, likelihood: Variable, given: Sequence[Variable]
-) -> Callable[[Data, Sequence[Array]], Seen]:
-    """Return a function that says what a likelihood says of rows, where `given` have values."""
-    m = density.mean_input
-    slope = gradient(likelihood, m)
-    inputs = [m, *given, *density.inputs.values()]
-    read = Compiled(inputs, [slope, gradient(slope.sum(), m), likelihood])
-
-    def at(data: Data, values: Sequence[Array]) -> Seen:
-        rows = [*values, *density.arguments(data)]
-        # u m − ½ p m² + c of each row: u, −p and Σ c at m = 0
-        zero = np.zeros(len(data[0]))
-        u, curvature, _ = read(zero, *rows)
-        precision = zero - curvature
-        with np.errstate(all="ignore"):
-            centre = u / precision
-            return Seen(precision, centre, float(read(centre, *rows)[2]))
-
-    return at
 
 
 def random_rows(density: Density, seed: int) -> Data:
