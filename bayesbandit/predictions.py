@@ -300,17 +300,9 @@ class Draws(Prediction):
 
     @cached_property
     def sd(self) -> Array:
-        values = self.values
-        unit = np.ones((1, 1, 1))
-        if not np.abs(values).max() <= MAX_SQUARABLE:  # NaN too
-            size = np.abs(values).max(axis=2, keepdims=True)
-            unit = np.where(size > MAX_SQUARABLE, size, 1.0)
-            values = values / unit
-        if self.weights is None:
-            sd = values.std(axis=2)
-        else:
-            sd = np.sqrt(self._average((values - self._average(values)[:, :, None]) ** 2))
-        return np.where(self.known, unit[:, :, 0] * sd, np.inf)
+        with np.errstate(over="ignore"):  # of draws beyond 1e154 it is ∞
+            gap = self.values - self._average(self.values)[:, :, None]
+            return np.where(self.known, np.sqrt(self._average(gap**2)), np.inf)
 
     def _average(self, values: Array) -> Array:
         """Return weighted means (n, K) over the draws (n, K, S)."""

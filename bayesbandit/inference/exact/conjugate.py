@@ -46,6 +46,7 @@ from bayesbandit.inference.graph_analysis.density import (
     read,
 )
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
+from bayesbandit.inference.graph_analysis.form import rounded
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
     operands,
@@ -63,6 +64,7 @@ Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
 ROUNDING = 1e-14  # of a log density, relative
+POWER_DIGITS = 15  # of α and β, which are often whole numbers
 BETA_POINTS = np.array([0.5, 0.25, 0.7, 0.05])  # values of a probability that are tested
 GAMMA_POINTS = np.array([1.0, 2.0, 0.3, 7.0])  # and of a rate
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
@@ -215,7 +217,7 @@ class ConjugateEngine:
         with np.errstate(invalid="ignore"):
             gap = np.where(finite, value - value[0], 0.0)
         rest = self._logs - self._logs[0]
-        powers = np.linalg.lstsq(rest, gap)[0]
+        powers = rounded(np.linalg.lstsq(rest, gap)[0], POWER_DIGITS)
         off = np.abs(rest @ powers - gap).max()
         most = IDENTITY_TOLERANCE * np.abs(gap).max() + ROUNDING * np.abs(value).max()
         if finite.any() and not (finite.all() and off <= most):

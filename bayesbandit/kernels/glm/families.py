@@ -11,6 +11,7 @@ but for what does not depend on η. All are concave.
 
 import math
 
+from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
 
 BINOMIAL, PROBIT, POISSON, NEGATIVE_BINOMIAL = range(4)
@@ -39,8 +40,7 @@ def logistic(x):
 def beyond(t):
     """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
     if t < TAIL_FROM:
-        # φ(t)/Φ(−t) with Φ(−t) = ½ erfc(t/√2); erfc keeps its digits where 1 − Φ(t) has none
-        return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
+        return math.exp(-0.5 * t * t) / (ROOT_2_PI * normal_cdf(-t)) - t
     # φ(t)/Φ(−t) = t + 1/(t + 2/(t + 3/(t + …))), Laplace's continued fraction
     tail = t
     # at t ≥ 20 eight levels leave a relative error below 1e-15
@@ -53,7 +53,7 @@ def beyond(t):
 def log_normal_cdf(x):
     """Return log Φ(x)."""
     if x > -TAIL_FROM:
-        return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
+        return math.log(normal_cdf(x))
     # log φ(x) less the log of the hazard φ(x)/Φ(x)
     return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
 
@@ -102,7 +102,7 @@ def totals(kind, number, eta, reward, weight):
 @compiled
 def success(kind, eta):
     """Return the probability that a trial succeeds."""
-    return logistic(eta) if kind == BINOMIAL else 0.5 * math.erfc(-eta * math.sqrt(0.5))
+    return logistic(eta) if kind == BINOMIAL else normal_cdf(eta)
 
 
 @compiled
@@ -133,7 +133,7 @@ def wide(kind, m, s, steps):
         density = p * (1.0 - p) if kind == BINOMIAL else math.exp(-0.5 * t * t) / ROOT_2_PI
         # the sum errs by e^(−2πc/h) times the integrand's size within ± ic, where c < π for the
         # logistic p', and P(η > t) is e^(c²/2s²) times as large: so s ≥ 1
-        above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * density
+        above = h * normal_cdf((m - t) / s) * density
         first += above
         second += 2.0 * p * above
     return first, max(second - first * first, 0.0)

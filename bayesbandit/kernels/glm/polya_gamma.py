@@ -9,6 +9,7 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 
 import math
 
+from bayesbandit.kernels.gibbs.log_scale import inverse_of_inverse_gaussian
 from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
 
@@ -68,15 +69,8 @@ def inverse_gaussian_below(z, rng):
                 x = SERIES_MEET / (x * x)
                 if rng.random() <= math.exp(-0.5 * z * z * x):
                     return x
-    mean = 1.0 / z
     while True:
-        normal = rng.standard_normal()
-        # Michael, Schucany and Haas (1976), until a draw is below the cut
-        q = 0.5 * mean * normal * normal
-        x = mean / (1.0 + q + math.sqrt(q * (2.0 + q)))
-        # the other root of z² = (x − μ)²/(μ² x): the product of the two is μ²
-        if rng.random() > mean / (mean + x):
-            x = mean * mean / x
+        x = 1.0 / inverse_of_inverse_gaussian(z, 1.0, rng)
         if x < SERIES_MEET:
             return x
 
