@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from bayesbandit.checks import Array, finite
-from bayesbandit.inference.draws import Known, SampledDraws
+from bayesbandit.inference.draws import Known, Rows, SampledDraws
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Sampler(Protocol):
 
     def sample(
         self,
-        data: Mapping[str, Array],
+        data: Rows,
         *,
         draws: int,
         chains: int,

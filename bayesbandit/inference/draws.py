@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from bayesbandit.inference.plan import Plan
 
+Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
+Draws = Mapping[str, Array]  # of variables, or of what a sampler tells, by name
+
 MIN_DRAWS_TO_JUDGE = 64  # of the one chain of a bandit
 MIN_ESS_SHARE = 0.05  # the least ESS/S
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
@@ -82,7 +85,7 @@ class Known(ABC):
     the sampler's statistics of each draw, (chain, draw).
     """
 
-    stats: Mapping[str, Array] = MappingProxyType({})
+    stats: Draws = MappingProxyType({})
 
     @property
     def evidence(self) -> float | None:
@@ -132,12 +135,12 @@ class SampledDraws(Known):
     sampler's statistics of each draw (chain, draw), by ArviZ's names.
     """
 
-    values: Mapping[str, Array]
+    values: Draws
     state: object = field(default=None, repr=False)
     divergences: int | None = None
     acceptance: float | None = None
     independent: bool = False
-    stats: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    stats: Draws = field(default_factory=dict, repr=False)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Rows, SampledDraws
 from bayesbandit.inference.graph_analysis.density import row_axes
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.pymc_model.template import rows_of, set_rows
@@ -85,7 +85,7 @@ class Nuts:
 
     def sample(
         self,
-        data: Mapping[str, Array],
+        data: Rows,
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
@@ -153,7 +153,7 @@ class Nuts:
             stats={ARVIZ_NAMES[name]: by_chain(stats, name, draws) for name in kept},
         )
 
-    def _with(self, data: Mapping[str, Array]) -> Any:
+    def _with(self, data: Rows) -> Any:
         """Return the compiled model with these rows in place of its own."""
         n = len(data["x"])
         key = n if self.by_row else 0
@@ -172,7 +172,7 @@ class Nuts:
         names = {v.name for v in compiled.shared_var_keys}
         return compiled.with_data(**{k: v for k, v in rows.items() if k in names})
 
-    def _compile(self, data: Mapping[str, Array]) -> Any:
+    def _compile(self, data: Rows) -> Any:
         import nutpie
 
         set_rows(self.model, data)

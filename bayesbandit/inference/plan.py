@@ -31,7 +31,7 @@ from bayesbandit.inference.base import (
     Refusal,
     Sampler,
 )
-from bayesbandit.inference.draws import Known, SampledDraws, check_draws
+from bayesbandit.inference.draws import Draws, Known, Rows, SampledDraws, check_draws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.gibbs import sampler as gibbs
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 MAX_NAMED_REWARDS = 5  # rewards that an error names
 
-Data = Mapping[str, Array]  # rows, by role, or draws, by name
 
 log = logging.getLogger("bayesbandit")
 
@@ -187,7 +186,7 @@ class Plan:
         return glm if glm.block.streams else None
 
     def check_possible(
-        self, rows: Data, draws: Sequence[Data] = (), possible: bool = False
+        self, rows: Rows, draws: Sequence[Draws] = (), possible: bool = False
     ) -> None:
         """Raise ValueError if a reward has likelihood 0 at the start, at draws of the prior, and at
         `draws`.
@@ -217,13 +216,13 @@ class Plan:
             return False
         return True
 
-    def posterior(self, rows: Data) -> Known:
+    def posterior(self, rows: Rows) -> Known:
         """Return the posterior in closed form given rows, by role."""
         with one_thread(), self.likelihood_blamed(rows):
             return self.method.posterior(**rows)
 
     @contextmanager
-    def likelihood_blamed(self, rows: Data) -> Iterator[None]:
+    def likelihood_blamed(self, rows: Rows) -> Iterator[None]:
         """Name the rewards whose log density is not finite, where an engine raises `NotFinite`."""
         try:
             yield
@@ -312,7 +311,7 @@ class Plan:
 
     def sample(
         self,
-        data: Mapping[str, Array],
+        data: Rows,
         draws: int,
         chains: int,
         seed: int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from bayesbandit.checks import Array, Contexts
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.draws import Draws
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
 from bayesbandit.inference.graph_analysis.operations import bare, elementwise_name, operation
 from bayesbandit.inference.graph_analysis.transforms import transform_name
@@ -31,8 +31,6 @@ UNCOMPILED = {"mode": UNCOMPILED_MODE}  # compiling with numba takes longer than
 QUIET_SAMPLING = {"progressbar": False, "compile_kwargs": UNCOMPILED}
 CHECK_DRAWS = 2000
 LARGEST_Z = 5.0  # of a difference between rewards and the mean reward that is no chance
-
-Draws = Mapping[str, Array]  # by name, (S, *shape)
 
 
 def prior_predictive(

@@ -7,7 +7,7 @@ engine returns draws (chains, draws, D) in that space, or a `Normal`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Rows, SampledDraws
 from bayesbandit.inference.graph_analysis.density import shapes_of
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.transforms import support
@@ -129,9 +129,9 @@ class Target:
         self.shapes = shapes_of(model)
         self.start = self._begin()
         self.dim = len(self.start)
-        self.rows: Mapping[str, Array] = {}
+        self.rows: Rows = {}
 
-    def on(self, rows: Mapping[str, Array]) -> Target:
+    def on(self, rows: Rows) -> Target:
         """Replace the rows, and return the target itself."""
         set_rows(self.model, rows)
         self.rows = rows
@@ -211,7 +211,7 @@ class OnTarget:
 
     def sample(
         self,
-        data: Mapping[str, Array],
+        data: Rows,
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,

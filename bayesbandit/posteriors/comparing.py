@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Array, Contexts, shown
+from bayesbandit.checks import Contexts, shown
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.predictive import check_observes_rewards
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.fitting import fit
@@ -38,7 +39,7 @@ def compare_models(
     if not (isinstance(models, Mapping) and models):
         raise TypeError(f"models must be a dict of models or posteriors; got {shown(models)}")
     trees: dict[str, Any] = {}
-    rows: Mapping[str, Array] = {"reward": np.asarray(reward)}
+    rows: Rows = {"reward": np.asarray(reward)}
     for name, model in models.items():
         posterior = fit(model, x, reward, **settings) if isinstance(model, RewardModel) else model
         if not isinstance(posterior, Posterior):
@@ -74,7 +75,7 @@ def compare_models(
     return az.compare(trees, var_name="reward", round_to="none")
 
 
-def _are_same(rows: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
+def _are_same(rows: Rows, others: Rows) -> bool:
     """Return whether rows are equal in the roles that both have; one may be without contexts."""
     roles = [role for role in ("reward", "arm", "x") if role in rows and role in others]
     return all(

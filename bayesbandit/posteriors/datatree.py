@@ -14,6 +14,7 @@ from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     read,
@@ -37,8 +38,6 @@ PRIOR_DRAWS = 1000
 # wide prior of a count's log mean has means beyond any count.
 DRAWING_ERRORS = NotImplementedError, ValueError, TruncationError
 
-Draws = Mapping[str, Array]  # by name, (chain, draw, *shape)
-
 
 def datatree(
     model: pm.Model,
@@ -47,7 +46,7 @@ def datatree(
     deterministics: Draws,
     seed: int,
     attributes: Mapping[str, Any],
-    stats: Mapping[str, Array],
+    stats: Draws,
     names: Mapping[str, Sequence[Any]],
     no_sum: str,
 ) -> xr.DataTree:
@@ -157,7 +156,7 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
     return {}
 
 
-def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, Array]) -> Array:
+def _of_rows(log_density: LogDensity, draws: Draws, data: Rows) -> Array:
     """Return the log likelihood (S, n) of each row, all of its terms together, with a weight of
     1."""
     data = {**data, "weight": np.ones(len(data["x"]))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.checks import Array, Contexts
-from bayesbandit.inference.draws import MOMENT_DRAWS, Diagnostics, Known, Moments
+from bayesbandit.inference.draws import MOMENT_DRAWS, Diagnostics, Known, Moments, Rows
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.predictive import of_all_chains, responses
 from bayesbandit.runtime.shown import html_table
@@ -36,7 +36,7 @@ class Posterior:
     """
 
     plan: Plan
-    rows: Mapping[str, Array] = field(repr=False)
+    rows: Rows = field(repr=False)
     known: Known = field(repr=False)
     seed: int
     features: tuple[Any, ...] | None = field(default=None, repr=False)

@@ -16,7 +16,7 @@ exposure x add w r and w x, exponential times w and w r.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from bayesbandit.inference.base import (
     matching,
     refuse,
 )
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.beta_gamma import OneNumber
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import (
@@ -60,7 +61,6 @@ from bayesbandit.runtime.compiling import interpreted
 if TYPE_CHECKING:
     import pymc as pm
 
-Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
 ROUNDING = 1e-14  # of a log density, relative

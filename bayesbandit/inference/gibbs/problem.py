@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import check_start, improper
+from bayesbandit.inference.draws import Draws
 from bayesbandit.inference.gibbs.layout import Layout, apart, layout
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading, with_rows
@@ -52,7 +53,7 @@ class Problem:
         self.reading.last_moves = alike, found
         return found
 
-    def flat(self, state: Mapping[str, Array]) -> tuple[Array, Array]:
+    def flat(self, state: Draws) -> tuple[Array, Array]:
         """Return θ (D,) and u = log v (P,) of a state."""
         theta = np.zeros(self.layout.dim)
         u = np.zeros(self.size)
@@ -92,7 +93,7 @@ class Problem:
 
     def sample(
         self,
-        state: Mapping[str, Array],
+        state: Draws,
         draws: int,
         tune: int,
         rng: np.random.Generator,
@@ -164,7 +165,7 @@ class Problem:
         )
         return self.reading.density.label(name)
 
-    def check(self, state: Mapping[str, Array], rng: np.random.Generator, points: int = 3) -> None:
+    def check(self, state: Draws, rng: np.random.Generator, points: int = 3) -> None:
         """Run the identity test: refuse the rows unless the model's log density differs from the
         layout's by a constant, at `points` places about a state."""
         theta, u = self.flat(state)

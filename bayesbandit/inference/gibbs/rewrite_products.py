@@ -9,7 +9,7 @@ must stand nowhere else; τ is computed of positive variables and constants, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,8 @@ from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 from pytensor.xtensor.type import XTensorType
 
-from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.draws import Draws as Draws
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import distribution, graph_of
 from bayesbandit.inference.graph_analysis.operations import (
@@ -39,9 +39,6 @@ from bayesbandit.inference.graph_analysis.transforms import support
 
 if TYPE_CHECKING:
     import pymc as pm
-
-
-Draws = Mapping[str, Array]  # by name, (chain, draw, *shape)
 
 
 @dataclass(frozen=True)

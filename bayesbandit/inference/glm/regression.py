@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.families import Family
@@ -59,7 +59,7 @@ class Regression(Link):
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         return Linearized(theta, precision, L, np.nan, self)
 
-    def approximated(self, rows: Mapping[str, Array]) -> Linearized:
+    def approximated(self, rows: Rows) -> Linearized:
         """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
         data = self.block.data(**rows)
         A, b = self.block.linear_map(data[0], rows.get("arm"))

@@ -13,13 +13,12 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.rewrites import guarded
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
 from bayesbandit.inference.pymc_model.of_draws import (
-    Draws,
     OfDraws,
-    Rows,
     is_length,
     with_known_lengths,
 )

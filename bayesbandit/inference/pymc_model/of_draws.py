@@ -12,10 +12,8 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.operations import number, operation
-
-Draws = Mapping[str, Array]  # of variables by name, (S, *shape)
-Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 
 LENGTH_OPERATIONS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
 

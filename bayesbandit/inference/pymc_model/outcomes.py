@@ -9,13 +9,14 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
+from bayesbandit.inference.draws import Draws
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     read,
     unviewed,
 )
 from bayesbandit.inference.graph_analysis.rewrites import like, lowered, merged
-from bayesbandit.inference.pymc_model.of_draws import Draws, OfDraws
+from bayesbandit.inference.pymc_model.of_draws import OfDraws
 from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from bayesbandit.runtime.memory import AT_ONCE
 

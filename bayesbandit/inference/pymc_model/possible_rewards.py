@@ -18,9 +18,10 @@ from pytensor.graph.replace import clone_replace
 from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import check_whole, made_whole
 from bayesbandit.inference.base import COMPILE, NoElement
+from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.pymc_model.log_density import LogDensity
-from bayesbandit.inference.pymc_model.of_draws import Draws, OfDraws, Rows
+from bayesbandit.inference.pymc_model.of_draws import OfDraws
 from bayesbandit.inference.pymc_model.prior import PRIOR_DRAWS, PriorDraws
 
 if TYPE_CHECKING:
