@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -88,7 +89,8 @@ class Degrees(Walk[float]):
     constant = 0.0
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
-        self.faults: dict[Apply, str] = {}  # the nodes that are no polynomials, or raise a degree
+        # of a variable above degree 1: by which node it is so, and how
+        self.blame: dict[Variable, tuple[Apply, str]] = {}
         super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
@@ -97,13 +99,20 @@ class Degrees(Walk[float]):
         if max(given, default=0) == 0:
             return [0.0] * len(node.outputs)
         outcome = self.rule(node, given)
-        if isinstance(outcome, str):
-            if max(given) < math.inf:
-                self.faults[node] = outcome
-            outcome = math.inf
-        elif math.inf > outcome > max(1.0, *given):
-            self.faults[node] = _raising(node)
-        return [outcome] * len(node.outputs)
+        degree = math.inf if isinstance(outcome, str) else outcome
+        if degree > 1.0:
+            # the deepest operation is to blame, behind the input of the highest degree
+            before = [
+                (k, self.blame[v])
+                for v, k in zip(node.inputs, given, strict=True)
+                if v in self.blame and math.isinf(k) == math.isinf(degree)
+            ]
+            if before:
+                blame = max(before, key=itemgetter(0))[1]
+            else:
+                blame = node, outcome if isinstance(outcome, str) else _raising(node)
+            self.blame.update(dict.fromkeys(node.outputs, blame))
+        return [degree] * len(node.outputs)
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
         """Return the degree of a node's outputs given those of its inputs, or the reason why it has
@@ -180,26 +189,15 @@ class Degrees(Walk[float]):
     # ---- who is to blame -------------------------------------------------------------------------
 
     def fault(self, output: Variable, most: float = 2) -> str | None:
-        """Return the first operation by which `output` has a degree above `most`, as a reason; None
-        if its degree is no larger."""
+        """Return the operation by which `output` has a degree above `most`, as a reason; None if
+        its degree is no larger."""
         k = self.of(output)
         if k <= most:
             return None
-        # in the order of computation: the first fault is what a reader of the declaration sees
-        # first
-        behind = self._behind(output)
-        if k < math.inf:  # what raises the degree of the first node that is above `most`
-            first = next(node for node in behind if self.of(node.outputs[0]) > most)
-            behind = self._behind(first.outputs[0])
-        told = [
-            node
-            for node in behind
-            if node in self.faults and math.isinf(self.of(node.outputs[0])) == math.isinf(k)
-        ]
-        why = self.faults[told[0]]
+        node, why = self.blame[output]
         if why == "division":
-            return f"division by {self.names(told[0].inputs[1:])}"
-        said = f"{why} of {self.names(told[0].inputs)}"
+            return f"division by {self.names(node.inputs[1:])}"
+        said = f"{why} of {self.names(node.inputs)}"
         return said if k == math.inf else f"{said} (degree {k:g})"
 
     def names(self, variables: Sequence[Variable]) -> str:
@@ -207,19 +205,6 @@ class Degrees(Walk[float]):
         seeds = [v for v in ancestors(variables, blockers=list(self.seeds)) if v in self.seeds]
         names = sorted({str(v.name) for v in seeds if self.seeds[v]})
         return " and ".join(f"'{name}'" for name in names)
-
-    def _behind(self, output: Variable) -> list[Apply]:
-        """Return the nodes that an output is computed by, in order; a check computes nothing."""
-        behind = set[Apply]()
-        left = [output]
-        while left:
-            v = left.pop()
-            if v.owner is None or v.owner in behind or v in self.seeds:
-                continue
-            behind.add(v.owner)
-            inputs = v.owner.inputs
-            left += inputs[:1] if isinstance(v.owner.op, CheckAndRaise) else inputs
-        return [node for node in self.nodes if node in behind]
 
 
 def _raising(node: Apply) -> str:

@@ -23,8 +23,7 @@ class Walk[V](ABC):
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, V]) -> None:
         self.seeds = dict(seeds)
         self.values: dict[Variable, V] = dict(seeds)
-        self.nodes = list(toposort(outputs, blockers=list(seeds)))
-        for node in self.nodes:
+        for node in toposort(outputs, blockers=list(seeds)):
             given = [self.of(v) for v in node.inputs]
             self.values.update(zip(node.outputs, self.visit(node, given), strict=True))
 
