@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from bayesbandit.inference.plan import Plan
 
 DIFFERENCE_STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
-MAX_NEWTON_STEPS = 50  # of Newton's method, once near the mode
+MAX_NEWTON_STEPS = 100
+MAX_HALVINGS = 40
+LAST_STEP_SIZE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
+RELATIVE_ROUNDING = 1e-12  # of a log density, relative
 NORMAL_POINTS = 2000  # that stand for a normal, beside their mirror images
-# the size of Newton's next step, in posterior sds, where the mode counts as found
-MODE_TOLERANCE = 1e-5
 DRAWS_ADVICE = '; posterior draws need no mode: engine="auto"'
 
 
@@ -265,9 +266,7 @@ def peak(density: Callable[[Array], tuple[Any, Array]], start: Array) -> Normal:
         # where the density is 0 or overflows a line search must turn back: there the loss is ∞
         return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
 
-    # L-BFGS comes near from anywhere, and Newton's steps find the last digits
-    z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
-    for _ in range(MAX_NEWTON_STEPS):
+    def step(z: Array) -> tuple[Array, float]:
         try:
             # H = LL': the step H⁻¹g, and ‖L⁻¹g‖ its length in posterior sds
             L = Normal(z, curvature(density, z)).cholesky
@@ -275,19 +274,43 @@ def peak(density: Callable[[Array], tuple[Any, Array]], start: Array) -> Normal:
             raise RuntimeError(
                 f"laplace: the posterior has no curvature at its mode{DRAWS_ADVICE}"
             ) from error
-        value, gradient = down(z)
-        half = solve_triangular(L, -gradient, lower=True)
-        step = solve_triangular(L, half, lower=True, trans=1)
-        if np.linalg.norm(half) <= MODE_TOLERANCE:
-            # at 1e-5 sds Newton's step errs by the square of that, and is taken whole
-            return Normal(z + step, curvature(density, z + step))
-        # halved until the log density does not fall
-        size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)
-        if size == 0.0:
-            break
-        z = z + size * step
-    away = f"{np.linalg.norm(half):.2g} sds away"
-    raise RuntimeError(f"laplace: the mode was not found, {away}{DRAWS_ADVICE}")
+        half = solve_triangular(L, -down(z)[1], lower=True)
+        return solve_triangular(L, half, lower=True, trans=1), float(half @ half)
+
+    # L-BFGS comes near from anywhere, and Newton's steps find the last digits
+    near = minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x
+    mode = ascend(lambda z: -down(z)[0], step, np.asarray(near))
+    if mode is None:
+        raise RuntimeError(f"laplace: the mode was not found{DRAWS_ADVICE}")
+    return Normal(mode, curvature(density, mode))
+
+
+def ascend(
+    log_density: Callable[[Array], float],
+    newton_step: Callable[[Array], tuple[Array, float]],
+    z: Array,
+) -> Array | None:
+    """Return the mode of a log density from z (D,) on, by Newton's method; None if it is not found.
+
+    newton_step: returns the step at a point, and its squared size in posterior sds. Steps are
+    halved until the log density does not fall.
+    """
+    height = log_density(z)
+    for _ in range(MAX_NEWTON_STEPS):
+        step, size = newton_step(z)
+        # a concave function rises along some part of each Newton step
+        tries = (z + 0.5**k * step for k in range(MAX_HALVINGS))
+        # at the mode a step changes the log density by less than its rounding, up or down
+        least = height - RELATIVE_ROUNDING * abs(height)
+        better = next((at for at in tries if log_density(at) >= least), None)
+        if better is None or not size < np.inf:
+            return None
+        z = better
+        height = log_density(z)
+        # a step of 1e-5 sds errs by the square of that
+        if size <= LAST_STEP_SIZE:
+            return z
+    return None
 
 
 def curvature(density: Callable[[Array], tuple[Any, Array]], z: Array) -> Array:

@@ -18,17 +18,13 @@ from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.density import Density, read
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible
 from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.inference.target import ascend
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
 
     from bayesbandit.inference.plan import Plan
-
-MAX_NEWTON_STEPS = 100
-MAX_HALVINGS = 40
-LAST_STEP_SIZE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
-RELATIVE_ROUNDING = 1e-12  # of a log density, relative
 
 
 class Regression(Link):
@@ -109,30 +105,19 @@ def mode(
     def log_density(phi: Array) -> float:
         return family.total(z @ phi + offset, reward, power) - 0.5 * float(phi @ phi)
 
-    phi = np.zeros(z.shape[1]) if start is None else start
+    def newton_step(phi: Array) -> tuple[Array, float]:
+        eta = z @ phi + offset
+        y, v = family.pseudo_rows(eta, reward, power)
+        # y − η = (∂ log p / ∂η) / v: working observations; Newton's step (I + Z'VZ)⁻¹ gradient
+        gradient = z.T @ (v * (y - eta)) - phi
+        step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
+        return step, float(gradient @ step)
+
     with one_thread():
-        height = log_density(phi)
-        for _ in range(MAX_NEWTON_STEPS):
-            eta = z @ phi + offset
-            y, v = family.pseudo_rows(eta, reward, power)
-            # y − η = (∂ log p / ∂η) / v: working observations; Newton's step (I + Z'VZ)⁻¹
-            # gradient
-            gradient = z.T @ (v * (y - eta)) - phi
-            step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
-            # g'H⁻¹g: the squared length of the step in sds of the posterior
-            size = float(gradient @ step)
-            # a strictly concave function rises along some part of each Newton step
-            tries = (phi + 0.5**k * step for k in range(MAX_HALVINGS))
-            # at the mode a step changes the log density by less than its rounding, up or down
-            least = height - RELATIVE_ROUNDING * abs(height)
-            better = next((phi for phi in tries if log_density(phi) >= least), None)
-            if better is None or not size < np.inf:
-                break
-            phi = better
-            height = log_density(better)
-            if size <= LAST_STEP_SIZE:
-                return phi
-    raise RuntimeError(f"{family.name}: the posterior's mode was not found")
+        phi = ascend(log_density, newton_step, np.zeros(z.shape[1]) if start is None else start)
+    if phi is None:
+        raise RuntimeError(f"{family.name}: the posterior's mode was not found")
+    return phi
 
 
 def regression(model: pm.Model, engine: str) -> Regression:
