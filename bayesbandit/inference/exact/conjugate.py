@@ -5,8 +5,9 @@ Let v be the one variable. Its log density at given rows is a beta's or a gamma'
     log p(v) = c + α log v + β log(1 − v)        v ~ Beta(α + 1, β + 1), 0 < v < 1
     log p(v) = c + α log v − β v                 v ~ Gamma(α + 1, β), v > 0
 
-so that its values at three v give c, α and β. If the density is analytic in v, a fourth value that
-agrees proves the identity (two analytic functions that agree at random points are one).
+if and only if its slope, times v(1 − v) or v, is affine in v: α − (α + β) v or α − β v. Two values
+of v give α and β. If the density is analytic in v, a third value that agrees proves the identity
+(two analytic functions that agree at random points are one).
 
 Bernoulli rewards r add w r to α and w (1 − r) to β, Poisson ones w r and w: but what rows add is
 read off the model's own density of them, whatever their likelihood is. So Poisson counts of an
@@ -47,11 +48,11 @@ from bayesbandit.inference.graph_analysis.density import (
     read,
 )
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
-from bayesbandit.inference.graph_analysis.form import rounded
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
     operands,
 )
+from bayesbandit.inference.graph_analysis.quadratic import gradient
 from bayesbandit.inference.graph_analysis.rows import not_additive
 from bayesbandit.inference.graph_analysis.transforms import ends
 from bayesbandit.inference.pymc_model.of_draws import OfDraws
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
 
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
-ROUNDING = 1e-14  # of a log density, relative
-POWER_DIGITS = 15  # of α and β, which are often whole numbers
 BETA_POINTS = np.array([0.5, 0.25, 0.7, 0.05])  # values of a probability that are tested
 GAMMA_POINTS = np.array([1.0, 2.0, 0.3, 7.0])  # and of a rate
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
@@ -136,8 +135,6 @@ class ConjugateEngine:
         self.upper = upper
         self.is_beta = upper == 1.0
         self.points = BETA_POINTS if self.is_beta else GAMMA_POINTS
-        other = np.log1p(-self.points) if self.is_beta else -self.points
-        self._logs = np.stack([np.log(self.points), other], axis=1)
         self._value = value = density.values[name]
         graphs = [term.graph for term in density.terms]
         known = analytic(graphs, value, upper)
@@ -146,7 +143,8 @@ class ConjugateEngine:
                 raise refused(f"{term.label}: {why}")
         # rows are summed in the graph: α, β and c are those of all together
         values = [pt.sum(graph) for graph in graphs]
-        self._at = OfDraws(values, {name: value}, density.inputs)
+        slopes = [gradient(v, value) for v in values]
+        self._at = OfDraws([*values, *slopes], {name: value}, density.inputs)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
         self.whole = whole or self.is_beta
@@ -201,29 +199,37 @@ class ConjugateEngine:
         weight = np.ones(n) if weight is None else weight
         return {"x": x, "reward": reward, "weight": weight, "arm": np.zeros(n)}
 
+    def _values(self, points: Array, data: Rows) -> tuple[Array, Array]:
+        """Return the log densities of all terms, and their slopes, at values (S,): (terms, S)."""
+        found = self._at({self.name: points}, data)
+        values, slopes = np.stack([v + 0.0 * points for v in found]).reshape(2, -1, len(points))
+        return values, slopes
+
     def _sum(self, data: Rows, on_data: bool) -> Array:
         """Return the sums (3,) of c, α and β of the terms of the likelihood, or of the prior."""
-        values = self._at({self.name: self.points}, data)
-        each = zip(self.density.terms, values, strict=True)
+        values, slopes = self._values(self.points, data)
+        each = zip(self.density.terms, values, slopes, strict=True)
         mine = [self._coefficients(*one) for one in each if one[0].on_data == on_data]
         return np.sum([np.zeros(3), *mine], axis=0)
 
-    def _coefficients(self, term: Term, value: Array) -> Array:
-        """Return c, α and β of a term's log density from its values, (S,) or (1,), at the
-        points."""
-        value = np.broadcast_to(value, len(self.points))
+    def _coefficients(self, term: Term, value: Array, slope: Array) -> Array:
+        """Return c, α and β of a term's log density from its values and slopes (S,) at points."""
+        v = self.points
+        beta = self.is_beta
+        # α log v + β log(1 − v) has the slope α/v − β/(1 − v), α log v − βv has α/v − β: so h is
+        # α − τv with τ = α + β or β, known from two points and tested at the others
+        h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
+        tau = (h[0] - h[1]) / (v[1] - v[0])
+        alpha = h[0] + tau * v[0]
+        off = np.abs(h - (alpha - tau * v)).max()
         finite = np.isfinite(value)
-        # log p = c + α log v + β log(1 − v), or − βv, without c, which may be much larger
-        with np.errstate(invalid="ignore"):
-            gap = np.where(finite, value - value[0], 0.0)
-        rest = self._logs - self._logs[0]
-        powers = rounded(np.linalg.lstsq(rest, gap)[0], POWER_DIGITS)
-        off = np.abs(rest @ powers - gap).max()
-        most = IDENTITY_TOLERANCE * np.abs(gap).max() + ROUNDING * np.abs(value).max()
-        if finite.any() and not (finite.all() and off <= most):
-            form = f"log(1 − {self.name})" if self.is_beta else self.name
+        if finite.any() and not (finite.all() and off <= IDENTITY_TOLERANCE * np.abs(h).max()):
+            form = f"log(1 − {self.name})" if beta else self.name
             raise refused(f"{term.label}: not affine in log {self.name} and {form}")
-        return np.array([value[0] - self._logs[0] @ powers, *powers])
+        last = tau - alpha if beta else tau
+        # what α log v and the other term leave of a value is c
+        kernel = alpha * math.log(v[0]) + last * (math.log1p(-v[0]) if beta else -v[0])
+        return np.array([value[0] - kernel, alpha, last])
 
     # ---- rows one by one -------------------------------------------------------------------------
 
