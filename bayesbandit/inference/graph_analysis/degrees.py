@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from operator import itemgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -89,8 +88,8 @@ class Degrees(Walk[float]):
     constant = 0.0
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
-        # of a variable above degree 1: by which node it is so, and how
-        self.blame: dict[Variable, tuple[Apply, str]] = {}
+        # of a variable above degree 1: by which node it is so, and how; before it, its place
+        self.blame: dict[Variable, tuple[int, Apply, str]] = {}
         super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
@@ -101,16 +100,19 @@ class Degrees(Walk[float]):
         outcome = self.rule(node, given)
         degree = math.inf if isinstance(outcome, str) else outcome
         if degree > 1.0:
-            # the deepest operation is to blame, behind the input of the highest degree
+            # the first operation is to blame behind the input of the highest degree, in the order
+            # of computation; a check computes nothing
+            inputs = node.inputs[:1] if kind(node) == "check" else node.inputs
             before = [
-                (k, self.blame[v])
-                for v, k in zip(node.inputs, given, strict=True)
+                (-k, *self.blame[v])
+                for v, k in zip(inputs, given, strict=False)
                 if v in self.blame and math.isinf(k) == math.isinf(degree)
             ]
             if before:
-                blame = max(before, key=itemgetter(0))[1]
+                blame = min(before)[1:]
             else:
-                blame = node, outcome if isinstance(outcome, str) else _raising(node)
+                why = outcome if isinstance(outcome, str) else _raising(node)
+                blame = len(self.blame), node, why
             self.blame.update(dict.fromkeys(node.outputs, blame))
         return [degree] * len(node.outputs)
 
@@ -194,7 +196,7 @@ class Degrees(Walk[float]):
         k = self.of(output)
         if k <= most:
             return None
-        node, why = self.blame[output]
+        _, node, why = self.blame[output]
         if why == "division":
             return f"division by {self.names(node.inputs[1:])}"
         said = f"{why} of {self.names(node.inputs)}"
