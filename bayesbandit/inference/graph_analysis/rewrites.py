@@ -30,7 +30,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
     operation,
 )
-from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
+from bayesbandit.inference.graph_analysis.rows import ALONG, DATA_ROW, RowWalk
 
 EXPANDING = ("DimShuffle", "ExpandDims")
 
@@ -149,7 +149,7 @@ def by_rows(
         return terms
     *shared, same = merged([*terms, mean])
     scalar = _number(same)
-    seeds = dict.fromkeys([*inputs, m], Reach(ALONG, 0))
+    seeds = dict.fromkeys([*inputs, m], DATA_ROW)
     assert scalar is not None
     spread_out = []
     for term, graph in zip(terms, shared, strict=True):

@@ -16,7 +16,12 @@ from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.rewrites import guarded
-from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
+from bayesbandit.inference.graph_analysis.rows import (
+    CONSTANT,
+    DATA_ROW,
+    LENGTH,
+    RowWalk,
+)
 from bayesbandit.inference.pymc_model.of_draws import (
     OfDraws,
     is_length,
@@ -39,7 +44,7 @@ class LogDensity:
         }
         with COMPILE:
             raw = [term.graph for term in density.terms]
-            walk = RowWalk(raw, dict.fromkeys(density.inputs.values(), Reach(ALONG, 0)))
+            walk = RowWalk(raw, dict.fromkeys(density.inputs.values(), DATA_ROW))
             by_row = [f"{name!r} has a value for each row" for name in self._row_axis]
             mixed = [why for g in raw if (why := walk.mixed(g))]
             self.refused = next(iter(by_row + mixed), "")
