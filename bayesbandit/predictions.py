@@ -301,8 +301,12 @@ class Draws(Prediction):
     @cached_property
     def sd(self) -> Array:
         with np.errstate(over="ignore"):  # of draws beyond 1e154 it is ∞
-            gap = self.values - self._average(self.values)[:, :, None]
-            return np.where(self.known, np.sqrt(self._average(gap**2)), np.inf)
+            if self.weights is None:
+                sd = self.values.std(axis=2)
+            else:
+                gap = self.values - self._average(self.values)[:, :, None]
+                sd = np.sqrt(self._average(gap**2))
+        return np.where(self.known, sd, np.inf)
 
     def _average(self, values: Array) -> Array:
         """Return weighted means (n, K) over the draws (n, K, S)."""
