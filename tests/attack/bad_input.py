@@ -2,7 +2,6 @@
 
 import numpy as np
 
-
 BAD_NUMBERS = [np.nan, np.inf, -np.inf, 1e300, "1", 1j, None, 10**400, np.datetime64("2020")]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.graph_analysis.form import Form, Squares, below, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import conditionals
@@ -17,8 +18,6 @@ LARGEST_AT_CENTRE = 1e20  # of a prior's square there; beyond it θ would lose i
 NEARLY_EXACT = 1e-8  # relative residual at a centre of what some δ may fit exactly
 ROUNDINGS_OF_FIT = 8  # that a fit of least squares may leave
 FLOAT_EPSILON = float(np.finfo(np.float64).eps)
-
-Array = np.ndarray
 
 
 class Rows(NamedTuple):

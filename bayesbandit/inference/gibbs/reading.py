@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from scipy.sparse import csr_array
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.layout import Apart, apart
@@ -108,7 +109,7 @@ class Reading(GaussianBlock):
         places[MEAN] = np.arange(ends[True], ends[True] + n)
         return Variables(places, self.bounds, {MEAN, *by_row}, ends[True] + n, ends[False])
 
-    def prior(self, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray) -> Apart:
+    def prior(self, data: Data, variables: Variables, A: Array, b: Array) -> Apart:
         """Return the form of the prior, of rows with the mean rewards A θ + b.
 
         It is read once where no variable has a value for each row.
@@ -160,7 +161,7 @@ def within_bounds(graph: Variable, analytic: Analytic) -> Variable:
 
 
 def with_rows(
-    prior: Apart, noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
+    prior: Apart, noise: RowNoise, data: Data, variables: Variables, A: Array, b: Array
 ) -> Apart:
     """Return the form of a prior with rows of such noise, with mean rewards m = Aθ + b: with
     Σ −½ log σ² − weight (m − reward)² / 2σ², σ² = κ Π v^e."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import cho_solve
 
+from bayesbandit.checks import Array
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.distributions import factor
@@ -44,10 +45,10 @@ TESTED_ROWS_KEY = "rows tested"  # in a state: how many there were when the iden
 SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
 BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
 
-Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+Position = dict[str, Array]  # where a chain stands: all variables, auxiliary ones too
 
 
-def better(problem: Problem, state: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+def better(problem: Problem, state: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return the state from which a chain should begin: this one, or one near another mode.
 
     A sweep draws the Gaussian block first. The other state is reached from this one by a few sweeps
@@ -136,7 +137,7 @@ class Gibbs(Reading):
 
     def sample(
         self,
-        data: Mapping[str, np.ndarray],
+        data: Mapping[str, Array],
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
