@@ -44,11 +44,13 @@ def fixed(theta, kind=BINOMIAL, constant=0.0):
 
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+FAR = bb.Prior("Normal", mu=2, sigma=0.5, dims="feature")
 LAPLACE = bb.Prior("Laplace", mu=0.5, b=0.8, dims="feature")
 CASES = [  # a prior, as declared and of scipy, and the likelihood; the prior is of τ or of θ
     (learned, bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5), BINOMIAL),
     (learned, bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7), PROBIT),
     (fixed, LAPLACE, stats.laplace(0.5, 0.8), NEGATIVE_BINOMIAL),
+    (fixed, FAR, stats.norm(2.0, 0.5), PROBIT),
 ]
 
 
@@ -153,3 +155,13 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
+
+
+@pytest.mark.slow
+def test_draws_of_a_probit_regression_are_stretched(rng):
+    """Given latent rewards alone, of which all are stretched by none, 7 % of draws count."""
+    x = rng.normal(size=(33, 5))
+    reward = (x.sum(axis=1) + rng.normal(size=33) > 0.0).astype(float)
+    data = {"x": x, "reward": reward, "weight": np.ones(33)}
+    drawn = plan(fixed(EACH, PROBIT), 5, None, "gibbs").method.sample(data, 20_000, 1, 100)
+    assert min(drawn.diagnostics.ess.values()) > 0.11 * 20_000

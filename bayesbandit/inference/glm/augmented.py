@@ -73,18 +73,19 @@ def observed(whole: Problem, A: Array, b: Array, link: Link, data: Data) -> swee
     base = prior.copy()
     shape = np.zeros(n)
     psi_offset = np.zeros(n)
+    offset = b + A @ whole.layout.centre
     if link.family.kind == PROBIT:
         check_counts(weight)
         # Albert and Chib (1993): a latent z ~ N(η, 1) for each trial has precision 1 whatever it
         # is, so that X'WX is added up once
         base[:D, :D] -= 0.5 * (A.T * weight) @ A
+        base[:D, P] += 0.5 * A.T @ (weight * offset)
     else:
         shape, kappa, psi_offset = mixture(link.family, reward, weight, b)
         psi_offset = psi_offset + A @ whole.layout.centre
         # e^{κψ}: η'κ is the same in every sweep; ω alone is new
         # the kernel takes −2 times this column for the shift: A'κ
         base[:D, P] -= 0.5 * A.T @ kappa
-    offset = b + A @ whole.layout.centre
     A = np.ascontiguousarray(A)
     family = link.family.kind, link.family.number
     return sweeps.Rewards(*family, A, offset, reward, weight, shape, psi_offset, prior, base)

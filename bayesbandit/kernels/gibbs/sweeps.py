@@ -150,6 +150,27 @@ def step(terms, moves, m, state, work, rng):
 
 
 @compiled
+def draw_rest(terms, moves, state, work, rng):
+    """Draw each u given δ, and take the moves. Return the element that is improper given all else,
+    or −1."""
+    evaluate(terms, state.delta, work)
+    wrong = draw_elements(terms, state.u, work, rng)
+    if wrong < 0:
+        for m in range(moves.rate.size):
+            step(terms, moves, m, state, work, rng)
+    return wrong
+
+
+@compiled
+def keep(s, state, delta, u, kept):
+    """Write the state into row s of the draws; none is kept before the first."""
+    if s >= 0:
+        copy_into(delta[s], state.delta)
+        for k in range(kept.size):
+            u[s, k] = state.u[kept[k]]
+
+
+@compiled
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
     Return the element that is improper given all else, or −1."""
@@ -164,14 +185,8 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
         if (s + tune) % SWEEPS_TO_WEIGH == 0:
             weigh(terms, state.u, work.phi)
         draw_delta(terms, state, work, rng)
-        evaluate(terms, state.delta, work)
-        wrong = draw_elements(terms, state.u, work, rng)
+        wrong = draw_rest(terms, moves, state, work, rng)
         if wrong >= 0:
             return wrong
-        for m in range(moves.rate.size):
-            step(terms, moves, m, state, work, rng)
-        if s >= 0:
-            copy_into(delta[s], state.delta)
-            for k in range(kept.size):
-                u[s, k] = state.u[kept[k]]
+        keep(s, state, delta, u, kept)
     return -1

@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import factor, solve_upper, subtract_gram
-from bayesbandit.kernels.algebra.dense import copy_into, copy_rows, dot
-from bayesbandit.kernels.gibbs import sweeps
-from bayesbandit.kernels.gibbs.conditionals import Vector, log_density, precision, weigh
+from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, copy_rows, dot
+from bayesbandit.kernels.gibbs import log_scale, sweeps
+from bayesbandit.kernels.gibbs.conditionals import (
+    Vector,
+    draw_delta,
+    log_density,
+    precision,
+    weigh,
+)
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
 from bayesbandit.kernels.glm.newton import predict, pseudo_rows
 from bayesbandit.kernels.glm.polya_gamma import draw
+from bayesbandit.kernels.uncounted_arrays import unmanaged
 from bayesbandit.runtime.compiling import njit
 
 compiled = njit(cache=True, error_model="numpy", nogil=True)
@@ -161,26 +168,81 @@ def above(a, rng):
 
 
 @called
+def draw_by_signs(rows, rewards, terms, state, work, rng):
+    """Draw a latent y of each probit reward given δ, and δ given these.
+
+    Between the two all y are stretched by one factor g, which leaves their signs: it is drawn with
+    δ integrated out (Liu and Wu 1999, J. Amer. Statist. Assoc. 94, 1264-1274).
+    """
+    delta = state.delta
+    D = delta.size
+    group = terms.groups[0]
+    P = group.shape[0]
+    A = work.A
+    W = work.W
+    # all is counted from where δ stands, so that no digits cancel: y = X δ + left. The prior has
+    # the precision Λ₀ and the shift h₀
+    copy_rows(group, rewards.prior)
+    precision(terms, D, work)
+    shift = work.direction
+    shift[:] = 0.0
+    for i in range(D):
+        # of Λ₀, A has the upper triangle
+        shift[i] -= A[i, i] * delta[i]
+        for j in range(i + 1, D):
+            shift[i] -= A[i, j] * delta[j]
+            shift[j] -= A[i, j] * delta[i]
+    square = -dot(shift, delta)
+    first = 0.0
+    for i in range(D):
+        first += delta[i] * A[i, P]
+    count = 0.0
+    for i in range(rewards.reward.size):
+        row = rows[i]
+        offset = rewards.offset[i]
+        sign = 1.0 if rewards.reward[i] > 0.5 else -1.0
+        below = -sign * (dot(row[:D], delta) + offset)
+        total = 0.0
+        # a reward of whole weight w is w rewards, each with a y of its own; their sum is enough, as
+        # they share a row
+        for _ in range(int(rewards.weight[i])):
+            left = sign * above(below, rng) + offset
+            total += left
+            square += left * left
+            count += 1.0
+        first += total * offset
+        add_scaled(shift, total, row[:D])
+    # b = X'left − Λ₀δ goes into a column of its own: the one before has h = h₀ − X'offset
+    copy_rows(group, rewards.base)
+    for j in range(D):
+        group[j, P + 1] = -0.5 * shift[j]
+    precision(terms, D, work)
+    factor(A, work.diagonal, W)
+    g = 1.0
+    if count > 0.0:
+        # with Λ = U'U and v = U'⁻¹b, up to a constant, log p(gy) is
+        # −½ g² (left'left + δ'Λ₀δ − v'v) + g (left'offset + δ'h₀ + v'U'⁻¹h)
+        for j in range(D):
+            square -= W[j, P + 1] * W[j, P + 1]
+            first += W[j, P + 1] * W[j, P]
+        # of s = log g; N of them are stretched, by the Jacobian e^{Ns}
+        S = np.array([-0.5 * square, first])
+        g = math.exp(log_scale.draw(count, 0.0, np.array([2.0, 1.0]), S, -np.inf, np.inf, rng))
+    for j in range(D):
+        # given gy, δ has the shift h + gX'y = gΛδ + h + g b
+        shift[j] = W[j, P] + g * W[j, P + 1] + rng.standard_normal()
+    solve_upper(W, shift)
+    for j in range(D):
+        delta[j] = g * delta[j] + shift[j]
+
+
+@called
 def observe(rows, scaled, rewards, delta, group, rng):
     """Draw observations given δ, and fill in the group of their statistics."""
     n = rewards.reward.size
     D = delta.size
     P = group.shape[0]
     copy_rows(group, rewards.base)
-    if rewards.kind == PROBIT:
-        for i in range(n):
-            row = rows[i]
-            ahead = dot(row[:D], delta)
-            sign = 1.0 if rewards.reward[i] > 0.5 else -1.0
-            # a reward of whole weight w is w rewards, each with a latent y of its own; their sum is
-            # enough, as they share a row
-            total = rewards.weight[i] * ahead  # of y - offset
-            for _ in range(int(rewards.weight[i])):
-                total += sign * above(-sign * (ahead + rewards.offset[i]), rng)
-            for j in range(D):
-                # −½ Σ (a'δ − (y − offset))² has the statistic Σ c F o = −½ a Σ (y − offset)
-                group[j, P] -= 0.5 * total * row[j]
-        return
     for i in range(n):
         row = rows[i]
         left = scaled[i]
@@ -205,16 +267,28 @@ def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune
 
     rows, scaled (n, M): A in as many columns as a group has, and room.
     """
+    rows = unmanaged(rows)
+    scaled = unmanaged(scaled)
+    rewards = unmanaged(rewards)
+    terms = unmanaged(terms)
+    moves = unmanaged(moves)
+    state = unmanaged(state)
+    work = unmanaged(work)
+    delta = unmanaged(delta)
+    u = unmanaged(u)
+    kept = unmanaged(kept)
     climb(rows, scaled, rewards, terms, state, work)
     for s in range(-tune, delta.shape[0]):
+        weigh(terms, state.u, work.phi)
         if rewards.kind == NEGATIVE_BINOMIAL or s % LEAP_EVERY == 0:
-            weigh(terms, state.u, work.phi)
             leap(rows, scaled, rewards, terms, state, work, rng)
-        observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
-        at = max(s, 0)
-        one = delta[at : at + 1]
-        logs = u[at : at + 1]
-        wrong = sweeps.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
+        if rewards.kind == PROBIT:
+            draw_by_signs(rows, rewards, terms, state, work, rng)
+        else:
+            observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
+            draw_delta(terms, state, work, rng)
+        wrong = sweeps.draw_rest(terms, moves, state, work, rng)
         if wrong >= 0:
             return wrong
+        sweeps.keep(s, state, delta, u, kept)
     return -1
