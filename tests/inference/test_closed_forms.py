@@ -261,6 +261,19 @@ def test_rows_that_are_not_at_hand_may_have_another_noise(name):
     assert not engine.row_noise.by_weight
 
 
+@pytest.mark.parametrize("role", ["x", "reward"])
+def test_a_noise_that_rises_smoothly_far_from_the_rows_at_hand_is_not_that_of_all(role):
+    def declare(x, reward, weight):
+        mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+        far = x[:, 0] if role == "x" else reward
+        pm.Normal("reward", mu, (1 + pm.math.sigmoid(far - 60)) * weight**-0.5, observed=reward)
+        return mu
+
+    engine = exact.match(built(declare, rows(n=linear.N, d=linear.D)))
+    assert engine.noise is None
+    assert engine.row_wise
+
+
 @pytest.mark.slow
 def test_large_rewards_do_not_swamp_small_features():
     engine, data, _ = matched(linear.joint_noise)  # which takes the way of the gradients

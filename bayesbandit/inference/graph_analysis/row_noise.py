@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
-from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.form import quartered, rounded
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given
@@ -105,9 +105,15 @@ def row_noise(
     factor = float(rounded(weight / first.precision, VARIANCE_DIGITS)[0])
     scale = [np.broadcast_to(v, n) ** e for v, e in zip(other, powers, strict=True)]
     precision = weight_there * np.prod(scale, axis=0) / factor
+    # of degree 2 in means, contexts and rewards together, precisions depend on none of these and
+    # centres are affine in them: else numbers may be others far from where they were looked at, as
+    # those of a noise scale that a sigmoid of the context raises
+    known = [v for role, v in density.inputs.items() if role in ("x", "reward")]
+    degrees = Degrees([likelihood], dict.fromkeys([density.mean_input, *known], 1.0))
     # a reward that is observed several times is that of no one normal
     if len(density.likelihood) > 1 or not (
-        close(first.precision, weight / factor)
+        degrees.of(likelihood) <= 2
+        and close(first.precision, weight / factor)
         and close(second.precision, precision)
         and close(first.centre, reward)
         and close(second.centre, there[1])
