@@ -276,13 +276,22 @@ BY_ROW = {  # whether rows add their rewards one by one
     "a switch on a weight": (lambda p, x, r, w: pt.switch(w > 100, 2 * w * p, w * p), False),
     "a root of the weight": (lambda p, x, r, w: pt.sqrt(w) * p, False),
     "a power of the context": (lambda p, x, r, w: w * p * pt.exp(1e-3 * x[:, 0]), False),
+    "a step far away": (lambda p, x, r, w: w * p * (1 + pt.sigmoid(x[:, 0] - 60)), False),
     "no reward above 9": (lambda p, x, r, w: w * pt.switch(r > 9, -np.inf, p), False),
     "a power": (lambda p, x, r, w: w * p, True),
     "more of a row": (lambda p, x, r, w: w * (p + 0.3 * x[:, 0] * r), True),
 }
 
 
-@few("[a switch on a reward]", "[a root of the weight]")
+def test_a_mean_reward_that_differs_far_from_the_rows_is_not_the_variable():
+    model = declared(COUNT, RATE, mean=lambda p, x: p * (1 + pt.sigmoid(x[:, 0] - 60)))
+    found = bb.fit(model, X, COUNTS)
+    assert found.engine == "conjugate"
+    near, far = found.mean(np.array([0.0, 120.0])[:, None] * np.ones(X.shape[1]))
+    assert np.isclose(far, 2 * near)
+
+
+@few("[a switch on a reward]", "[a root of the weight]", "[a step far away]")
 @pytest.mark.parametrize("name", BY_ROW)
 @in_gate(5)
 def test_only_rows_that_add_their_rewards_are_learned_one_by_one(name):

@@ -39,7 +39,7 @@ from bayesbandit.inference.base import (
 )
 from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.beta_gamma import OneNumber
-from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import (
     Density,
     Term,
@@ -104,6 +104,16 @@ def analytic(
     """Return the analysis of graphs in one positive variable v, and perhaps in rows."""
     positive = [value, *(v for v in rows if v.name != "x")]
     return Analytic(graphs, dict.fromkeys([value, *rows], 1.0), positive, {value: (0.0, upper)})
+
+
+def told_by_random_rows(
+    graphs: Sequence[Variable], value: Variable, upper: float, rows: Sequence[Variable]
+) -> bool:
+    """Return whether what holds of graphs in v and in rows at random ones holds at all: they are
+    analytic, and affine in the contexts, for a sigmoid of one may be another number far away."""
+    known = analytic(graphs, value, upper, rows)
+    affine = Degrees(graphs, {v: 1.0 for v in rows if v.name == "x"})
+    return all(known.of(graph) <= 1 and affine.of(graph) <= 1 for graph in graphs)
 
 
 def of_whole(graphs: Sequence[Variable], reward: Variable) -> list[Variable]:
@@ -237,11 +247,10 @@ class ConjugateEngine:
         """Return whether the mean reward is the variable itself, whatever the row."""
         inputs = list(self.density.inputs.values())
         mean = self.density.mean
-        if analytic([mean], self._value, self.upper, inputs).of(mean) > 1:
+        if not told_by_random_rows([mean], self._value, self.upper, inputs):
             return False
         points = self.points
         at = OfDraws([mean], {self.name: self._value}, self.density.inputs)
-        # analytic in v and the rows, and equal at random ones: equal everywhere
         [means] = at({self.name: points}, self._random(TESTED_COUNTS))
         return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
 
@@ -265,8 +274,8 @@ class ConjugateEngine:
         """Return whether each reward adds w r to α, and w (1 − r) or w to β; set `whole`. tested:
         rewards (m,).
 
-        The density is analytic in context and weight, so that random ones prove it for all. Of a
-        probability both rewards are tested; of a rate the density is analytic in the reward, too.
+        Random contexts and weights prove it for all. Of a probability both rewards are tested; of a
+        rate the density is analytic in the reward, too.
         """
         binary = self.is_beta
         reward = self.density.inputs["reward"]
@@ -285,8 +294,7 @@ class ConjugateEngine:
             return False
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
         graphs = of_whole(self._likelihood, reward) if self.whole else self._likelihood
-        known = analytic(graphs, self._value, self.upper, rows)
-        return all(known.of(graph) <= 1 for graph in graphs)
+        return told_by_random_rows(graphs, self._value, self.upper, rows)
 
 
 @matching
