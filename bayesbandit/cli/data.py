@@ -62,7 +62,7 @@ def _of_file(
             "--csv needs --target, the column to predict, or --column reward=NAME for each arm"
         )
     texts = [target] if target else []
-    table = read(csv, text=texts, **form)
+    table = read(csv, text=texts, levels=(), **form)
     named = {*texts, *rewards, *choices["drop"], *choices["keep"]}
     if signs := [str(name) for name in table if name in SIGNS_OF_A_LOG and name not in named]:
         raise ValueError(

@@ -124,7 +124,7 @@ def rounds_of(
     """Return the log of a file, with contexts as a saved bandit takes them; None: as numbers."""
     from bayesbandit.cli.bandits import check_contexts
     from bayesbandit.ope import Log, read_log
-    from bayesbandit.ope.logs.files import read_rounds
+    from bayesbandit.tables.files import read_rounds
 
     encoder = None if bandit is None else bandit.encoder
     if bandit is None or encoder is not None:
@@ -132,7 +132,7 @@ def rounds_of(
     roles = read_log(log, **form, **columns).roles
     contexts = [] if roles is None else [*roles.contexts]
     check_contexts(bandit, contexts)
-    return Log.of(read_rounds(log, columns.get("arm"), **form), **columns, x=contexts)
+    return Log.of(read_rounds(log, columns.get("arm"), None, **form), **columns, x=contexts)
 
 
 def judged(

@@ -52,20 +52,19 @@ def train(
     role. A saved bandit has its own.
     """
     with clear_errors():
-        from bayesbandit.ope.logs.files import read_rounds
+        from bayesbandit.bandit.bandit import Bandit
+        from bayesbandit.cli.bandits import is_saved
         from bayesbandit.scale.learning import learn, table_of
-        from bayesbandit.tables.files import is_parquet
 
         check_file(out)
         if data.startswith(("sqlite:", "postgresql")):
             raise ValueError("train reads files; `bayesbandit learn` learns the log of a database")
         choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
-        if Path(data).is_file() and not is_parquet(Path(data)):
-            log = table_of(read_rounds(data, choices.get("arm"), **form))
-        else:
-            log = table_of(data, **form)
-        learner, roles = learner_of(bandit, log, choices)
+        saved = Bandit.load(bandit) if is_saved(bandit) else None
+        encoder = None if saved is None else saved.encoder
+        log = table_of(data, choices.get("arm"), encoder, **form)
+        learner, roles = learner_of(saved or bandit, log, choices)
         say(str(roles))
         learned = learn(
             log, learner, arm=roles.named["arm"], reward=roles.named["reward"],
@@ -78,19 +77,17 @@ def train(
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
 
 
-def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit, Roles]:
+def learner_of(learner: Bandit | str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit, Roles]:
     """Return the bandit that is to learn a log, and the roles of the log's columns.
 
-    text: a saved bandit, or a new one, which gets the arms of the log and an encoder of its
-    contexts. choices: the columns that --column names, by role.
+    learner: a saved bandit, or the text of a new one, which gets the arms of the log and an encoder
+    of its contexts. choices: the columns that --column names, by role.
     """
-    from bayesbandit.bandit.bandit import Bandit
-    from bayesbandit.cli.bandits import check_contexts, is_saved, made, parse_bandit
+    from bayesbandit.cli.bandits import check_contexts, made, parse_bandit
     from bayesbandit.scale.learning import arms_in
     from bayesbandit.tables.encoder import Encoder
 
-    if is_saved(text):
-        learner = Bandit.load(text)
+    if not isinstance(learner, str):
         named = {"drop": choices["drop"], "context": choices["keep"]}
         if learner.encoder is not None and any(named.values()):
             named_as = options.said_of(named)
@@ -98,9 +95,9 @@ def learner_of(text: str, log: Log, choices: Mapping[str, Any]) -> tuple[Bandit,
         roles, _ = _roles(log, choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
-    if Path(text).suffix == ".npz":
-        raise FileNotFoundError(f"there is no file {text} (--bandit)")
-    new = parse_bandit(text)
+    if Path(learner).suffix == ".npz":
+        raise FileNotFoundError(f"there is no file {learner} (--bandit)")
+    new = parse_bandit(learner)
     roles, sample = _roles(log, choices, None)
     arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])
     used = [*roles.contexts]

@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayesbandit.beliefs.base import Mergeable, Postponable, needed
 from bayesbandit.checks import Contexts, Name
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.tables import inputs
-from bayesbandit.tables.files import is_parquet, only_of_csv, read
+from bayesbandit.tables.files import is_parquet, only_of_csv, read, read_rounds
 from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.roles import roles_of
 from bayesbandit.tables.samples import reduced
@@ -28,6 +28,8 @@ from bayesbandit.tables.words import moments, numbers, whole
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
+
+    from bayesbandit.tables.encoder import Encoder
 
 WHEN = "parts of a log are put together"
 NUMERIC_ROLES = ("reward", "propensity")  # of columns of numbers
@@ -75,7 +77,7 @@ def learn(
         )
     import pandas as pd
 
-    table = table_of(source)
+    table = table_of(source, arm, bandit.encoder)
     named = table if isinstance(table, pd.DataFrame) else pd.DataFrame(columns=table.columns)
     roles = roles_of(
         named, "the log", x=features, encoder=bandit.encoder, arms=bandit.arms,
@@ -206,18 +208,20 @@ def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> set[Name]:
         raise ValueError(f"{where}: {error}") from error
 
 
-def table_of(source: object, **form: Any) -> pd.DataFrame | dd.DataFrame:
+def table_of(
+    source: object, arm: Name | None, encoder: Encoder | None, **form: str | None
+) -> pd.DataFrame | dd.DataFrame:
     """Return a table in memory, or a dask.dataframe, which computes nothing yet.
 
     source: a table; or the path of a file, or Parquet files by a folder, a pattern with * or an
     address as s3://…, which Dask reads. One Parquet file is read whole where there is no Dask;
-    another file, CSV or JSON lines, always, as `form` says: see `tables.files.read`. Raise
+    another file, CSV or JSON lines, always: see `read_rounds`. Raise
     FileNotFoundError if there are none, and TypeError for a table whose columns have no names.
     """
     if isinstance(source, str | PathLike):
         path = Path(source)
         if path.is_file() and not is_parquet(path):
-            return read(path, **form)
+            return read_rounds(path, arm, encoder, **form)
         only_of_csv(form)
         if path.is_file() and find_spec("dask") is None:
             return read(path)

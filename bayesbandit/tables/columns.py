@@ -66,6 +66,14 @@ def level_of(value: Any) -> str:
     return str(number) if isinstance(value, Decimal) else str(value)
 
 
+def _is_number(level: str) -> bool:
+    """Return whether a level is that of the number that its text says."""
+    try:
+        return level_of(float(level)) == level
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True)
 class Number:
     """A column of numbers. A missing one becomes the median; the feature is (x − mean) / scale."""
@@ -147,6 +155,11 @@ class Levels:
     def gap(self) -> float:
         """The code that stands for a missing value."""
         return float(len(self.levels)) if self.missing else self.unseen
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether some level is lost where its text is read as a number, as 007 and 1.50 are."""
+        return self.levels != LOGICAL and not all(map(_is_number, self.levels))
 
     @cached_property
     def _places(self) -> dict[str, float]:

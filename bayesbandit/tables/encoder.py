@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.checks import MAX_ABS_VALUE, Array, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs
-from bayesbandit.tables.columns import Column, LeftOut, Separate, Used, codes_of, unique
+from bayesbandit.tables.columns import Column, LeftOut, Levels, Separate, Used, codes_of, unique
 from bayesbandit.tables.roles import names_in
 from bayesbandit.tables.samples import sample
 
@@ -127,6 +127,12 @@ class Encoder:
     def columns(self) -> tuple[Name, ...]:
         """The names of the columns that are needed, in the order of the fit."""
         return tuple(column.name for column in self._used)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The columns whose levels a CSV file must not turn into numbers, truth values or dates."""
+        levels = [column for column in self._used if isinstance(column, Levels)]
+        return [str(column.name) for column in levels if column.are_texts]
 
     @cached_property
     def left(self) -> dict[Name, str]:

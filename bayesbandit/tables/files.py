@@ -10,12 +10,15 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.checks import one_of
+from bayesbandit.checks import Name, one_of
+from bayesbandit.tables.role_names import DEFAULTS
 from bayesbandit.tables.words import MISSING_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from bayesbandit.tables.encoder import Encoder
 
 PARQUET = (".parquet", ".pq")
 LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
@@ -37,6 +40,7 @@ def read(
     decimal: str | None = None,
     dates: str | None = None,
     text: Collection[str] = (),
+    levels: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return the table of a CSV file with a header, of JSON lines, or of a Parquet file.
 
@@ -51,6 +55,7 @@ def read(
     dates: the format of dates, such as "%d/%m/%Y", for columns in which all values have it. Dates
         of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
+    levels: columns of text, whatever their values are, as `Encoder.texts`.
 
     An empty cell is missing. In a column of numbers so are "NA", "None", "null", "nan" …; elsewhere
     they are texts.
@@ -66,9 +71,23 @@ def read(
             return _parquet(path) if is_parquet(path) else _lines(bytes_of(path).decode())
         usual = "\t" if kind_of(path) == ".tsv" else ","
         sep = usual if sep is None else sep
-        return _csv(bytes_of(path), sep, decimal, dates, text)
+        return _csv(bytes_of(path), sep, decimal, dates, text, levels)
     except ValueError as error:  # those of pyarrow, pandas and Unicode too
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
+
+
+def read_rounds(
+    path: str | Path, arm: Name | None, encoder: Encoder | None, **form: str | None
+) -> pd.DataFrame:
+    """Return the table of a file with a row for each round.
+
+    arm: the column of the chosen arms, which is read as text; None: a usual name. encoder: of the
+    contexts, if there is one, whose levels are read as they were for its fit. form: sep, decimal
+    and dates of a CSV file.
+    """
+    arms = DEFAULTS["arm"] if arm is None else [str(arm)]
+    frame = read(path, **form, text=arms, levels=() if encoder is None else encoder.texts)
+    return frame.set_axis([str(column) for column in frame.columns], axis=1)
 
 
 def only_of_csv(form: Mapping[str, str | None]) -> None:
@@ -169,7 +188,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _csv(
-    data: bytes, sep: str, decimal_given: str | None, dates: str | None, text: Collection[str]
+    data: bytes,
+    sep: str,
+    decimal_given: str | None,
+    dates: str | None,
+    text: Collection[str],
+    levels: Collection[str],
 ) -> pd.DataFrame:
     import pandas as pd
     import pyarrow.types as kinds
@@ -180,12 +204,13 @@ def _csv(
         raise ValueError(f"sep must be one character, such as ',' or ';'; got {sep!r}")
     check_separator(data, sep)
     check_quotes(data, sep)
-    table = _table(data, sep, decimal, text)
+    as_written = [*text, *levels]
+    table = _table(data, sep, decimal, as_written)
     untyped = [
         one.name for one in table.schema if kinds.is_time(one.type) or kinds.is_null(one.type)
     ]
     if untyped:  # a time of the day, or none but missing values
-        table = _table(data, sep, decimal, [*text, *untyped])
+        table = _table(data, sep, decimal, [*as_written, *untyped])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(table.column_names)]
     check_differ(names)
     frame = table.rename_columns(names).to_pandas(date_as_object=False)
@@ -193,7 +218,7 @@ def _csv(
         if not kinds.is_string(kind):
             continue
         frame[name] = frame[name].where(frame[name] != "")
-        if name not in text:
+        if name not in as_written:
             values = frame[name].dropna()
             check_decimal_mark(values[~values.isin(MISSING_WORDS)], decimal_given)
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
@@ -202,7 +227,7 @@ def _csv(
         written = _table(data, sep, decimal, table.column_names).rename_columns(names).to_pandas()
         floats = frame.select_dtypes("floating").columns
         _read_dates(
-            frame, written.drop(columns=[*floats, *frame.columns.intersection(text)]), dates
+            frame, written.drop(columns=[*floats, *frame.columns.intersection(as_written)]), dates
         )
     return frame
 

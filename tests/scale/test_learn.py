@@ -296,6 +296,31 @@ def test_the_same_partitions_give_the_same_bits_in_any_order():
     same(found[0], whole(frame, bb.Ridge()))
 
 
+def test_levels_are_read_as_they_were_for_the_fit(tmp_path):
+    """A file whose levels all look like numbers, truth values or dates has the same levels."""
+    codes = {
+        "zip": ["00123", "10115", "A1"],
+        "size": ["1.50", "2.00", "XL"],
+        "member": ["true", "false", "unknown"],
+        "since": ["2024-01-01", "2024-02-01", "never"],
+    }
+    table = pd.DataFrame(codes).loc[np.repeat([0, 1, 2], 10)]
+    frame = table.assign(arm=["01", "02"] * 15, reward=1.0, propensity=0.5)
+    encoder = bb.Encoder.fit(table)
+    later = frame[:20]
+    later.to_csv(tmp_path / "later.csv", index=False)
+    expected = encoder.transform(table[:20])
+    assert (bb.ope.read_log(tmp_path / "later.csv", encoder=encoder).x == expected).all()
+    bandit = bb.LinTS(["01", "02"], encoder=encoder, seed=0)
+    bandit.save(tmp_path / "begun.npz")
+    run("train", tmp_path / "later.csv", "--bandit", tmp_path / "begun.npz",
+        "--out", tmp_path / "end.npz")  # fmt: skip
+    whole = bandit.copy()
+    whole.update(table[:20], later["arm"], later["reward"], propensity=later["propensity"])
+    for learned in (bb.Bandit.load(tmp_path / "end.npz"), bb.learn(tmp_path / "later.csv", bandit)):
+        same(learned, whole)
+
+
 def test_the_command_line_learns_files(tmp_path):
     frame = log().rename(columns={"arm": "action"}).assign(day="monday", id=range(300))
     frame.loc[::2, "day"] = "tuesday"

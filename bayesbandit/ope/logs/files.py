@@ -10,9 +10,8 @@ from bayesbandit.checks import Name
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import of_frame, roles_in
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.files import read
+from bayesbandit.tables.files import read_rounds
 from bayesbandit.tables.fitting import NoFeatures
-from bayesbandit.tables.role_names import DEFAULTS
 from bayesbandit.tables.roles import names_in
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ def read_log(
         its decimal mark (None: "."), and the format of its dates, such as "%d/%m/%Y" (dates of
         ISO 8601 need none).
     """
-    frame = read_rounds(path, columns.get("arm"), sep=sep, decimal=decimal, dates=dates)
+    form = {"sep": sep, "decimal": decimal, "dates": dates}
+    frame = read_rounds(path, columns.get("arm"), encoder, **form)
     name = Path(path).name
     if encoder is None:
         contexts = roles_in(frame, name, **columns).contexts
@@ -50,13 +50,3 @@ def read_log(
         if encoder is None:
             columns["x"] = []
     return Log.made(of_frame(frame, name, encoder=encoder, **columns))
-
-
-def read_rounds(path: str | Path, arm: Name | None, **form: str | None) -> pd.DataFrame:
-    """Return the table of a file with a row for each round.
-
-    arm: the column of the chosen arms, which is read as text; None: a usual name. form: sep,
-    decimal and dates of a CSV file.
-    """
-    frame = read(path, **form, text=DEFAULTS["arm"] if arm is None else [str(arm)])
-    return frame.set_axis([str(column) for column in frame.columns], axis=1)
