@@ -26,6 +26,8 @@ PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
 # a number, as it may stand in one column with numbers that have commas
 MAYBE_COMMA = r"[+-]?(\d+([.,]\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)"
+# a number with decimal commas, and maybe with points between its thousands
+MAYBE_POINTS = r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d+)?"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -51,7 +53,8 @@ def read(
 
     sep: the separator. None: a comma, or a tab in a file that is called .tsv.
     decimal: the decimal mark, "." or ",". None: ".", and a column of numbers with commas is
-        refused. A column of numbers with points is text if it is ",".
+        refused. If it is ",", a column of numbers with points is text, or refused where all of
+        them may stand between thousands.
     dates: the format of dates, such as "%d/%m/%Y", for columns in which all values have it. Dates
         of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
@@ -266,10 +269,18 @@ def check_separator(data: bytes, sep: str) -> None:
 
 
 def check_decimal_mark(values: pd.Series, decimal: str | None) -> None:
-    """Raise ValueError for texts of a column that are numbers, some with commas.
+    """Raise ValueError for texts of a column that are numbers, some with commas, or with points
+    between thousands, which would be decimal points elsewhere.
 
-    decimal: the mark that was given; with one, texts stay as they are.
+    decimal: the mark that was given; with a point, texts stay as they are.
     """
+    if decimal == "," and values.str.fullmatch(MAYBE_POINTS).all():
+        points = values[values.str.contains(".", regex=False)]
+        if points.size:
+            raise ValueError(
+                f"column {values.name!r} has {points.iloc[0]!r}: points between thousands must be "
+                "removed"
+            )
     if decimal is not None or not values.str.fullmatch(MAYBE_COMMA).all():
         return
     if (commas := values[values.str.contains(",")]).size:
