@@ -38,11 +38,18 @@ def reduced[T](
     while len(parts) > 1:
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [joined(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    found: T = computed(parts[0])
+    return found
+
+
+def computed(delayed: Any) -> Any:
+    """Return what Dask computes; raise ValueError for a column that a partition lacks."""
+    import dask
+
     try:
-        (sample,) = dask.compute(parts[0])
+        return dask.compute(delayed)[0]
     except KeyError as error:  # of Dask, which does not say which partition it is
         raise ValueError(f"a partition of the table lacks a column: {error.args[0]}") from error
-    return sample
 
 
 def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
@@ -58,5 +65,5 @@ def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
     drawn = (
         table if n <= MAX_SAMPLE_ROWS else table.sample(frac=MAX_SAMPLE_ROWS / n, random_state=0)
     )
-    rows: pd.DataFrame = drawn.compute()
+    rows: pd.DataFrame = computed(drawn)
     return rows.reset_index(drop=True)

@@ -176,6 +176,10 @@ def test_a_column_that_a_partition_lacks_is_named(column, tmp_path):
     for source in (on_dask(pieces), tmp_path):
         with pytest.raises(ValueError, match=f"a partition of the table lacks .*{column}"):
             bb.learn(source, new(), features=["u", "v"])
+    if column == "v":  # an encoder is fitted to all rows
+        found = run("train", tmp_path / "*.parquet", "--bandit", "LinTS", "--out", tmp_path / "b")
+        assert found.exit_code == 2
+        assert "a partition of the table lacks a column" in found.said
 
 
 @pytest.mark.slow
