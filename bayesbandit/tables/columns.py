@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,6 +30,7 @@ type Row = Mapping[Any, Any]
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # the level of one
 LOGICAL = ("False", "True")  # the levels of a column of booleans
 UNSEEN_LEVEL = -1.0  # the code of a level that is not of the fit, and not pooled
 DAY = np.timedelta64(1, "D")
@@ -66,8 +68,10 @@ def level_of(value: Any) -> str:
     return str(number) if isinstance(value, Decimal) else str(value)
 
 
-def _is_number(level: str) -> bool:
-    """Return whether a level is that of the number that its text says."""
+def _is_value(level: str) -> bool:
+    """Return whether a level is that of the number or the moment that its text says."""
+    if re.fullmatch(MOMENT, level):
+        return True
     try:
         return level_of(float(level)) == level
     except ValueError:
@@ -158,8 +162,9 @@ class Levels:
 
     @property
     def are_texts(self) -> bool:
-        """Whether some level is lost where its text is read as a number, as 007 and 1.50 are."""
-        return self.levels != LOGICAL and not all(map(_is_number, self.levels))
+        """Whether some level is another one where its text is read as a number, a truth value or a
+        date, as 007, 1.50, true and 2024-01-01 are."""
+        return self.levels != LOGICAL and not all(map(_is_value, self.levels))
 
     @cached_property
     def _places(self) -> dict[str, float]:

@@ -309,6 +309,8 @@ def test_levels_are_read_as_they_were_for_the_fit(tmp_path):
         "since": ["2024-01-01", "2024-02-01", "never"],
     }
     table = pd.DataFrame(codes).loc[np.repeat([0, 1, 2], 10)]
+    table["month"] = pd.Categorical(pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-01"] * 10))
+    table["group"] = pd.Categorical([1.0, 2.0, 2.5] * 10)
     frame = table.assign(arm=["01", "02"] * 15, reward=1.0, propensity=0.5)
     encoder = bb.Encoder.fit(table)
     later = frame[:20]
