@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bayesbandit.checks import Name
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import of_frame, roles_in
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.files import read_rounds
 from bayesbandit.tables.fitting import NoFeatures
 from bayesbandit.tables.roles import names_in
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def read_log(
