@@ -115,9 +115,16 @@ def _numbers_the_rows(values: Array, n: int) -> bool:
 
 
 def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
+    import pandas as pd
+
     try:
         texts = mapped(values, lambda one: None if is_missing(one) else level_of(one), object)
         counts = Counter(texts.tolist())
+        # of a category's levels as it declares them, so that a formula's first one is that
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            order = [level_of(one) for one in values.cat.categories]
+        else:
+            order = sorted(counts.keys() - {None})
     except ValueError as error:
         raise ValueError(f"column {name!r} has values that are no text: {error}") from error
     missing = counts.pop(None, 0)
@@ -138,19 +145,18 @@ def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
             f"text with {len(counts):,} different values, such as {next(iter(counts))!r:.40}; a "
             f"category of text has at most {MAX_LEVELS}",
         )
-    return _pooled(name, counts, missing)
+    every: dict[str | None, int] = {text: counts[text] for text in order if text in counts}
+    if missing:
+        every[None] = missing
+    return _pooled(name, every)
 
 
-def _pooled(name: Name, counts: Mapping[str, int], missing: int) -> Levels:
-    """Return a column of sorted levels. counts: how often each text is there; missing: how often
-    none is.
+def _pooled(name: Name, every: Mapping[str | None, int]) -> Levels:
+    """Return a column of levels in this order. every: how often each text is there; None: none.
 
     Levels that occur once are pooled, and the rarest where there would be more than MAX_LEVELS
     features. A missing value is a level, too, the last.
     """
-    every: dict[str | None, int] = {text: counts[text] for text in sorted(counts)}
-    if missing:
-        every[None] = missing
     rare = {level for level, count in every.items() if count < 2}
     if len(every) - len(rare) + 1 > MAX_LEVELS:
         by_count = sorted(every, key=every.__getitem__)
@@ -160,7 +166,7 @@ def _pooled(name: Name, counts: Mapping[str, int], missing: int) -> Levels:
         "".join(alone).encode()
     except UnicodeError as error:  # a lone surrogate
         raise ValueError(f"column {name!r} has values that are no text: {error}") from error
-    return Levels(name, alone, missing=bool(missing) and None not in rare, pooled=bool(rare))
+    return Levels(name, alone, missing=None in every and None not in rare, pooled=bool(rare))
 
 
 def remarks(columns: Sequence[Column]) -> list[str]:

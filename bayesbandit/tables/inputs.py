@@ -41,7 +41,16 @@ def frame_of(x: object) -> pd.DataFrame | None:
     if isinstance(x, pd.DataFrame):
         return x
     native = nw.from_native(x, pass_through=True, eager_only=True)
-    return native.to_pandas() if isinstance(native, nw.DataFrame) else None
+    if not isinstance(native, nw.DataFrame):
+        return None
+    from narwhals import selectors
+
+    frame = native.to_pandas()
+    # Polars numbers the levels of a category as it meets them: they have no order of their own
+    for name in native.select(selectors.categorical()).columns:
+        levels = frame[name].cat.categories
+        frame[name] = frame[name].cat.reorder_categories(sorted(levels))
+    return frame
 
 
 def is_dask(x: object) -> TypeGuard[dd.DataFrame]:

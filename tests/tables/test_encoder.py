@@ -603,3 +603,22 @@ def test_contexts_lie_row_by_row_and_stored_numbers_may_be_any_integers():
     stored["digest"] = digest(stored)
     other = bb.Encoder.from_dict(stored)
     np.testing.assert_array_equal(other.transform(frame), encoder.transform(frame))
+
+
+def test_levels_of_a_category_are_in_its_own_order():
+    """Of one that Polars numbers as it meets it, and of text, they are sorted."""
+    sizes = ["middle", "low", "high", "low", "middle", "high"]
+    declared = ["low", "middle", "high"]
+    frame = pd.DataFrame({"size": sizes})
+    met = pl.DataFrame(frame).cast(pl.Categorical)
+    for table, order in (
+        (frame.astype(pd.CategoricalDtype([*declared, "none"])), declared),
+        (pl.DataFrame(frame).cast(pl.Enum(declared)), declared),
+        (met, sorted(declared)),
+        (frame, sorted(declared)),
+    ):
+        encoder = bb.Encoder.fit(table)
+        assert encoder.features == tuple(f"size={level}" for level in order)
+        np.testing.assert_array_equal(encoder.transform(table).argmax(axis=1), [
+            order.index(size) for size in sizes
+        ])  # fmt: skip

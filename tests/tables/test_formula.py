@@ -73,16 +73,23 @@ AS_FORMULAIC = [
     "{age - income} + I(age**2 / 100)", "I(income ** (age / 40))",
     "I(-age * 2 + income / 3)", "member * age", "(age + country*income)**3", "`my col`:plan",
     "(age + income)**2:country", "age:(country + plan)", "(age + 0 + country)", "(plan - 1) + age",
+    "size * age",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("formula", AS_FORMULAIC)
-@few("age * country", "cr(age, df=3) * plan", "bs(age, df=5, include_intercept=True) * plan")
+@few(
+    "age * country",
+    "size * age",
+    "cr(age, df=3) * plan",
+    "bs(age, df=5, include_intercept=True) * plan",
+)
 def test_the_features_are_those_of_formulaic(formula):
     """On the fit and on other rows, with a constant, implied, and without one."""
     from formulaic import model_matrix
 
-    frame = FRAME.assign(plan=RNG.choice(["a", "b"], N))
+    size = pd.Categorical(RNG.choice(["low", "middle", "high"], N), ["low", "middle", "high"])
+    frame = FRAME.assign(plan=RNG.choice(["a", "b"], N), size=size)
     fit, later = (
         frame[:60],
         frame[frame["income"].between(*np.percentile(frame["income"][:60], [0, 100]))],
