@@ -621,5 +621,4 @@ class Bandit:
         if not path.is_file():
             raise FileNotFoundError(f"there is no saved bandit at {path}")
         with path.open("rb") as file:
-            bandit: Bandit = saving.load(Bandit, file, str(path), policy, model, balance, fresh)
-        return bandit
+            return saving.load(Bandit, file, str(path), policy, model, balance, fresh)

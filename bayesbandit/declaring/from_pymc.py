@@ -354,6 +354,6 @@ def _renamed(name: str) -> str:
     return f"{name} of the model" if name in RESERVED_NAMES else name
 
 
-def _value(variable: Any) -> Array:
+def _value(variable: Variable) -> Array:
     """Return the value of a data container, of a constant or of what is computed of these."""
     return np.asarray(variable.eval(mode="FAST_COMPILE"))

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from bayesbandit.checks import Array, Name, number
@@ -183,7 +184,7 @@ class Evaluation:
             raise ValueError(f"a policy must be among {list(self.policies)!r}; got {name!r}")
         return self.policies[name]
 
-    def _labels(self, column: Any) -> Array:
+    def _labels(self, column: str | ArrayLike) -> Array:
         if isinstance(column, str):
             if column not in self.data.features:
                 raise ValueError(

@@ -30,7 +30,7 @@ type Row = Mapping[Any, Any]
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
-MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # the level of one
+MOMENT_PATTERN = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # the level of one
 LOGICAL = ("False", "True")  # the levels of a column of booleans
 UNSEEN_LEVEL = -1.0  # the code of a level that is not of the fit, and not pooled
 DAY = np.timedelta64(1, "D")
@@ -70,7 +70,7 @@ def level_of(value: Any) -> str:
 
 def _is_value(level: str) -> bool:
     """Return whether a level is that of the number or the moment that its text says."""
-    if re.fullmatch(MOMENT, level):
+    if re.fullmatch(MOMENT_PATTERN, level):
         return True
     try:
         return level_of(float(level)) == level

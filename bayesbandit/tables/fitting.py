@@ -36,7 +36,7 @@ LEVEL_KINDS = {*TEXT, "boolean", "categorical"}
 
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
-WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
+WORD_PATTERN = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
 FLOAT_EPSILON = np.finfo(np.float64).eps
@@ -207,5 +207,5 @@ def says_identifier(name: Any) -> str:
     "" if it does not."""
     if re.fullmatch(INDEX, str(name)):
         return "an index that was written with the table"
-    last = "".join(re.findall(WORDS, str(name))[-1:]).lower()
+    last = "".join(re.findall(WORD_PATTERN, str(name))[-1:]).lower()
     return "an identifier, by its name" if last in IDENTIFYING else ""

@@ -44,13 +44,13 @@ def fixed(theta, kind=BINOMIAL, constant=0.0):
 
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-FAR = bb.Prior("Normal", mu=2, sigma=0.5, dims="feature")
+FAR_PRIOR = bb.Prior("Normal", mu=2, sigma=0.5, dims="feature")
 LAPLACE = bb.Prior("Laplace", mu=0.5, b=0.8, dims="feature")
 CASES = [  # a prior, as declared and of scipy, and the likelihood; the prior is of τ or of θ
     (learned, bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5), BINOMIAL),
     (learned, bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7), PROBIT),
     (fixed, LAPLACE, stats.laplace(0.5, 0.8), NEGATIVE_BINOMIAL),
-    (fixed, FAR, stats.norm(2.0, 0.5), PROBIT),
+    (fixed, FAR_PRIOR, stats.norm(2.0, 0.5), PROBIT),
 ]
 
 
@@ -159,7 +159,7 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
 
 @pytest.mark.slow
 def test_draws_of_a_probit_regression_are_stretched(rng):
-    """Given latent rewards alone, of which all are stretched by none, 7 % of draws count."""
+    """Without a common factor of the latent variables, 7 % of the draws would count."""
     x = rng.normal(size=(33, 5))
     reward = (x.sum(axis=1) + rng.normal(size=33) > 0.0).astype(float)
     data = {"x": x, "reward": reward, "weight": np.ones(33)}

@@ -108,9 +108,9 @@ def _storable(array: Array, name: str) -> Array:
 
 
 def restore(
-    make: type[Any], meta: State, arrays: Arrays,
-    policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
-) -> Any:  # fmt: skip
+    make: type[Bandit], meta: State, arrays: Arrays,
+    policy: Policy | None = None, model: object = None, balance: Balance | None = None,
+) -> Bandit:  # fmt: skip
     """Return the bandit that `state` describes; it uses the arrays without a copy."""
     entropy, key = meta["seed"]
     policy = decode(meta["policy"], "policy") if policy is None else policy
@@ -142,9 +142,10 @@ def restore(
 
 
 def load(
-    make: type[Any], file: BinaryIO, name: str,
-    policy: Policy | None = None, model: Any = None, balance: Any = None, fresh: Any = False,
-) -> Any:  # fmt: skip
+    make: type[Bandit], file: BinaryIO, name: str,
+    policy: Policy | None = None, model: object = None, balance: Balance | None = None,
+    fresh: bool | np.random.SeedSequence = False,
+) -> Bandit:  # fmt: skip
     """Return the bandit of a file, after checking all of its content. name: what errors call it."""
     if not isinstance(fresh, bool | np.random.SeedSequence):
         raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")

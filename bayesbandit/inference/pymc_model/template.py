@@ -20,7 +20,7 @@ from pymc.exceptions import ShapeWarning
 from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.inference.graph_analysis.density import rows_of as rows_of
 
-HSGP = (
+HSGP_ADVICE = (
     "; pm.gp.HSGP takes its centre, and by `c` its bounds, from the first contexts that it is given"
     ": call gp.prior_linearized(corners) before, with the least and the greatest context, (2, d)"
 )
@@ -58,7 +58,7 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
         except Exception as error:  # whatever a declaration does without values, which is its own
             text = str(error).strip().splitlines() or [""]
             modules = {f.f_globals.get("__name__") for f, _ in walk_tb(error.__traceback__)}
-            advice = HSGP if "pymc.gp.hsgp_approx" in modules else ""
+            advice = HSGP_ADVICE if "pymc.gp.hsgp_approx" in modules else ""
             return f"{type(error).__name__}: {text[0]}{advice}"
     return ""
 

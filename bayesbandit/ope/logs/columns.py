@@ -54,7 +54,7 @@ def numbers_of(chosen: Array, arms: tuple[Name, ...], what: str = "arms") -> Arr
         raise ValueError(f"{what} must be among {list(arms)!r}; got {strange!r}") from None
 
 
-def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], Array]:
+def contexts_of(x: ArrayLike | Table | None, n: int) -> tuple[tuple[str, ...], Array]:
     """Return the names of the features, and the contexts (n, d)."""
     if x is None:
         return (), np.empty((n, 0))
@@ -65,7 +65,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], Array]:
     return tuple(name if isinstance(name, str) else f"x{name}" for name in names), array
 
 
-def rewards_of(values: Any, n: int) -> Array:
+def rewards_of(values: ArrayLike, n: int) -> Array:
     """Return rewards (n,); raise ValueError if one is infinite or all are NaN."""
     r = one_a_row(values, n, "rewards")
     finite(r[~np.isnan(r)], "rewards", MAX_ABS_VALUE)
