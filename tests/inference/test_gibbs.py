@@ -265,3 +265,50 @@ def test_the_scale_of_a_random_walk_mixes(scale, rng):
     assert drawn.diagnostics.ess["tau"] > 1000
     ours = drawn.values["tau"].mean()
     assert abs(ours - mean) < 4.5 * sd / np.sqrt(drawn.diagnostics.ess["tau"])
+
+
+@reward_model(sigma2=IG)
+def common(x, reward, weight, sigma2):
+    """The noise scales all coefficients but the intercept; `level` comes after it."""
+    sd = pm.math.sqrt(sigma2)
+    intercept = pm.Normal("intercept", 2, 0.5)
+    level = pm.Normal("level", 0, 2 * sd)
+    theta = pm.Normal("theta", 1, sd, dims="feature")
+    mean = intercept + 0.5 * level + x @ theta
+    return normal_rewards(mean, sd / pm.math.sqrt(weight), reward)
+
+
+@pytest.mark.parametrize("prior", ["InverseGamma", "LogNormal", "Uniform"])
+def test_a_common_scale_is_drawn_without_coefficients(prior):
+    """Quadrature over log σ² has its moments, and nearly all draws count."""
+    parameters = OF_AN_SD[prior]
+    data = rows(n=6)
+    declared = common.with_priors(sigma2=Prior(prior, **parameters))
+    drawn = engine(declared, data).sample(data, 20_000, 1, seed=0)
+
+    x, reward, weight = data["x"], data["reward"], data["weight"]
+    u = np.linspace(-7.0, 7.0, 4001)
+    sigma2 = np.exp(u)
+    of_scale = {
+        "InverseGamma": stats.invgamma(2, scale=1),
+        "LogNormal": stats.lognorm(1),
+        "Uniform": stats.uniform(0, 2),
+    }
+    log_p = of_scale[prior].logpdf(sigma2) + u
+    scaled = x @ x.T + 0.5**2 * 2**2 + np.diag(1 / weight)
+    for i, s in enumerate(sigma2):
+        law = stats.multivariate_normal(2 + x.sum(axis=1), s * scaled + 0.5**2)
+        log_p[i] += law.logpdf(reward)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    mean = p @ u
+    sd = np.sqrt(p @ (u - mean) ** 2)
+    logs = np.log(drawn.values["sigma2"])
+    count = array_stats.ess(logs, chain_axis=0, draw_axis=1)
+    assert count > 10_000
+    assert abs(logs.mean() - mean) < 4.5 * sd / np.sqrt(count)
+    np.testing.assert_allclose(logs.std(), sd, rtol=0.04)
+    off = reward - 2 - x.sum(axis=1)
+    gains = [0.5**2 * np.linalg.solve(s * scaled + 0.5**2, off).sum() for s in sigma2]
+    intercept = drawn.values["intercept"]
+    assert abs(intercept.mean() - 2 - p @ gains) < 0.02

@@ -53,7 +53,9 @@ def blocks(model: pm.Model) -> Blocks:
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
     density = read(rewritten)
     terms = tuple(_as_declared(t, model, auxiliary) for t in density.terms)
-    density = replace(density, terms=terms)
+    # an intercept, whose prior no noise scales, comes after what it scales (`common_scale`)
+    values = dict(sorted(density.values.items(), key=lambda item: -item[1].type.ndim))
+    density = replace(density, terms=terms, values=values)
     # a transform tells a positive variable: log for (0, ∞), interval for constant bounds
     between = {k: bounds(model[k], t) for k, t in transforms.items() if t is not None}
     between |= dict.fromkeys(auxiliary, (0.0, np.inf))

@@ -106,6 +106,7 @@ def layout(form: Apart, low: Array, high: Array) -> Layout:
     with np.errstate(divide="ignore"):
         low = np.log(low)
         high = np.log(high)
+    common, scaled = common_scale(rows.powers, sparse, len(centre))
     terms = conditionals.Terms(
         linear=1.0 + linear,  # of log v: 1, for its Jacobian
         square=square,
@@ -126,6 +127,8 @@ def layout(form: Apart, low: Array, high: Array) -> Layout:
         form_index=sparse.forms.indices.astype(np.int64),
         form_coef=sparse.forms.data,
         offset=sparse.offset,
+        common=common,
+        scaled=scaled,
     )
     unbounded = unbounded_scale(dense, sparse, pure, terms, centre)
     return Layout(terms, centre, dense, sparse, powers, unbounded)
@@ -189,6 +192,22 @@ def grouped(dense: Squares[Array]) -> Rows:
     rows[:, :D] = forms
     rows[:, padded(D)] = offset
     return Rows(coef, powers, rows, np.zeros((0, *shape)), np.zeros(0))
+
+
+def common_scale(rows: csr_array, sparse: Squares[csr_array], D: int) -> tuple[int, int]:
+    """Return the element that scales squares of the first J coordinates alike, and J; −1, 0 if
+    there is none.
+
+    rows: the powers of dense squares.
+    """
+    first = sparse.forms.indices[sparse.forms.indptr[:-1]]
+    for p in rows[[0]].indices.tolist() if rows.shape[0] else ():
+        of_rows = rows[:, [p]].toarray()
+        others = first[sparse.powers[:, [p]].toarray()[:, 0] != of_rows[0]]
+        J = int(others.min(initial=D))
+        if J and np.ptp(of_rows) == 0.0:
+            return p, J
+    return -1, 0
 
 
 def keys(powers: csr_array) -> Array:

@@ -44,7 +44,9 @@ def moves(layout: Layout, owner: Array) -> Moves:
         # where φ of squares changes by exp(rate s), the forms change by exp(−½ rate s): the
         # squares stay as they are, and δ moves along
         rate, own, spread = stretched(layout, rates[first : first + len(layout.sparse.offset)])
-        if not len(own) and np.count_nonzero(speed) == 1:
+        alone = np.count_nonzero(speed) == 1
+        # a common scale is drawn without coefficients, and needs no step that stretches them
+        if alone and (not len(own) or speed.argmax() == layout.terms.common):
             continue
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)

@@ -7,7 +7,8 @@ In δ (D,), real, and u (P,), the logarithms of positive variables,
 where Q_t is the square of an affine form ρ_t of δ, a sum of such squares, or 1. Terms come in this
 order: rows (each a square of a dense form), groups of rows with the same φ (as statistics), sparse
 squares, and monomials (Q = 1). A sweep draws δ given u, which is Gaussian, each u_i given the rest,
-which is of the kind of `log_scale`, and then takes the steps of `orbits`.
+which is of the kind of `log_scale`, and then takes the steps of `sweeps`. A u by which all squares
+of some δ are scaled alike, as by the noise of a LASSO, is drawn together with these.
 """
 
 import math
@@ -27,6 +28,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 MAX_ABS_LOG_SCALE = 230.0  # |u| is kept below it: exp(u) within 1e±100
+LEAST_LEFT = 1e-8  # of squares, after a fit: what is left of them has lost its digits below it
 
 
 class Terms(NamedTuple):
@@ -51,6 +53,8 @@ class Terms(NamedTuple):
     form_index: Index  # the coordinates in each sparse square, those of square k from form_at[k] on
     form_coef: Vector  # their coefficients
     offset: Vector  # (m,) of sparse squares: Q = (form − offset)²
+    common: int  # the element of u that scales squares of δ[:scaled] alike; −1: there is none
+    scaled: int  # the other squares are of δ[scaled:] alone
 
 
 class MonomialState(NamedTuple):
@@ -132,20 +136,6 @@ def precision(terms, D, work):
 
 
 @compiled
-def draw_delta(terms, state, work, rng):
-    """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I)."""
-    D = state.delta.size
-    P = work.A.shape[0]
-    precision(terms, D, work)
-    # from [Λ η] it leaves [U U'⁻¹η]: the mean Λ⁻¹η is U⁻¹ times the last column
-    factor(work.A, work.diagonal, work.W)
-    for j in range(D):
-        # factor left U'⁻¹η in column P
-        state.delta[j] = work.W[j, P] + rng.standard_normal()
-    solve_upper(work.W, state.delta)
-
-
-@compiled
 def add_product(G, v, out):
     """Add Gv to out (D,), for a symmetric G."""
     for i in range(v.size):
@@ -220,27 +210,118 @@ def conditional(terms, i, u, work):
 
 
 @compiled
+def move_element(terms, i, s, u, work):
+    """Add s to u_i, which is kept within its limits, and follow with φ. Return what was added."""
+    S = work.S
+    # what u moves by once it is bounded: φ must follow the same step
+    s = min(max(u[i] + s, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE) - u[i]
+    u[i] += s
+    for k in range(S.size):
+        # φ ← φ exp(e s): one exponential for each distinct e
+        S[k] = math.exp(terms.slot_exponent[k] * s)
+    for k in range(terms.term_at[i], terms.term_at[i + 1]):
+        work.phi[terms.term[k]] *= S[terms.slot[k]]
+    return s
+
+
+@compiled
+def draw_common(terms, u, delta, work, rng):
+    """Draw the u that scales squares of δ₁ = δ[:scaled] alike, with δ₁ integrated out.
+
+    delta: the noise z of δ = U⁻¹(U'⁻¹η + z); that of δ₁ is scaled as u is. U and U'⁻¹η are in
+    `work`. With e the exponent of u, J coordinates in δ₁ and the sum over squares of δ₁, in s,
+
+        ∫ exp(e^{es} Σ φ Q) dδ₁ ∝ exp(−½ e J s + e^{es} max Σ φ Q).
+    """
+    i = terms.common
+    low = terms.low[i] - u[i]
+    high = terms.high[i] - u[i]
+    if high <= low:  # held
+        return
+    J = terms.scaled
+    D = delta.size
+    P = work.A.shape[0]
+    n = terms.rows.shape[0]
+    first = n + terms.groups.shape[0]
+    W = work.W
+    Q = work.Q
+    phi = work.phi
+    # δ₂ = δ[J:] is known from its noise
+    known = work.direction
+    for j in range(D - 1, J - 1, -1):
+        known[j] = W[j, P] + delta[j]
+        for k in range(j + 1, D):
+            known[j] -= W[j, k] * known[k]
+        known[j] /= W[j, j]
+    # max Σ φ Q over δ₁, of all squares: Σ φ o² + ½ |U'⁻¹η|² − ½ |z₂|²
+    largest = 0.0
+    for j in range(D):
+        largest += 0.5 * W[j, P] * W[j, P]
+    for j in range(J, D):
+        largest -= 0.5 * delta[j] * delta[j]
+    at_zero = 0.0
+    for t in range(n):
+        at_zero += phi[t] * terms.rows[t, P] * terms.rows[t, P]
+        Q[t] = 0.0
+    for t in range(n, first):
+        at_zero += phi[t] * terms.group_rest[t - n]
+        Q[t] = 0.0
+    for k in range(terms.offset.size):
+        t = first + k
+        at_zero += phi[t] * terms.offset[k] * terms.offset[k]
+        Q[t] = 0.0
+        if terms.form_index[terms.form_at[k]] >= J:
+            # those of δ₂ alone are taken off
+            gap = sparse_form(terms, k, known) - terms.offset[k]
+            Q[t] = gap * gap
+            largest -= phi[t] * Q[t]
+    largest += at_zero
+    # it has lost its digits where squares are much larger at δ = 0
+    if not largest < LEAST_LEFT * at_zero:
+        return
+    a, q = conditional(terms, i, u, work)
+    # rows are the first terms of u, and have the slot of all squares of δ₁
+    own = terms.slot[terms.term_at[i]]
+    e = terms.slot_exponent[own]
+    work.S[own] += largest
+    s = log_scale.draw(a - 0.5 * e * J, q, terms.slot_exponent, work.S, low, high, rng)
+    if abs(s) < np.inf:
+        sd = math.exp(-0.5 * e * move_element(terms, i, s, u, work))
+        for j in range(J):
+            delta[j] *= sd
+
+
+@compiled
+def draw_delta(terms, state, work, rng):
+    """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I)."""
+    D = state.delta.size
+    P = work.A.shape[0]
+    precision(terms, D, work)
+    # from [Λ η] it leaves [U U'⁻¹η]: the mean Λ⁻¹η is U⁻¹ times the last column
+    factor(work.A, work.diagonal, work.W)
+    for j in range(D):
+        state.delta[j] = rng.standard_normal()
+    if terms.common >= 0:
+        draw_common(terms, state.u, state.delta, work, rng)
+    for j in range(D):
+        # factor left U'⁻¹η in column P
+        state.delta[j] += work.W[j, P]
+    solve_upper(work.W, state.delta)
+
+
+@compiled
 def draw_elements(terms, u, work, rng):
     """Draw each u given all else. Return the element whose density is improper, or −1."""
-    phi = work.phi
-    S = work.S
     for i in range(u.size):
         low = terms.low[i] - u[i]
         high = terms.high[i] - u[i]
         if high <= low:  # held
             continue
         a, q = conditional(terms, i, u, work)
-        s = log_scale.draw(a, q, terms.slot_exponent, S, low, high, rng)
+        s = log_scale.draw(a, q, terms.slot_exponent, work.S, low, high, rng)
         if not abs(s) < np.inf:
             return i
-        # what u moves by once it is bounded: φ must follow the same step
-        s = min(max(u[i] + s, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE) - u[i]
-        u[i] += s
-        for k in range(S.size):
-            # φ ← φ exp(e s): one exponential for each distinct e
-            S[k] = math.exp(terms.slot_exponent[k] * s)
-        for k in range(terms.term_at[i], terms.term_at[i + 1]):
-            phi[terms.term[k]] *= S[terms.slot[k]]
+        move_element(terms, i, s, u, work)
     return -1
 
 
