@@ -278,16 +278,22 @@ def common(x, reward, weight, sigma2):
     return normal_rewards(mean, sd / pm.math.sqrt(weight), reward)
 
 
-@pytest.mark.parametrize("prior", ["InverseGamma", "LogNormal", "Uniform"])
-def test_a_common_scale_is_drawn_without_coefficients(prior):
-    """Quadrature over log σ² has its moments, and nearly all draws count."""
-    parameters = OF_AN_SD[prior]
+@pytest.mark.parametrize(
+    ("prior", "far"),
+    [("InverseGamma", 0.0), ("InverseGamma", 1e4), ("LogNormal", 0.0), ("Uniform", 0.0)],
+)
+def test_a_common_scale_is_drawn_without_coefficients(prior, far):
+    """Quadrature over log σ² has its moments, and most draws count.
+
+    far: of rewards from the intercept's prior, by which they are moved.
+    """
     data = rows(n=6)
-    declared = common.with_priors(sigma2=Prior(prior, **parameters))
+    data["reward"] += far
+    declared = common.with_priors(sigma2=Prior(prior, **OF_AN_SD[prior]))
     drawn = engine(declared, data).sample(data, 20_000, 1, seed=0)
 
     x, reward, weight = data["x"], data["reward"], data["weight"]
-    u = np.linspace(-7.0, 7.0, 4001)
+    u = np.linspace(-7.0, 7.0, 4001) + 2.0 * np.log1p(far)
     sigma2 = np.exp(u)
     of_scale = {
         "InverseGamma": stats.invgamma(2, scale=1),
@@ -312,3 +318,12 @@ def test_a_common_scale_is_drawn_without_coefficients(prior):
     gains = [0.5**2 * np.linalg.solve(s * scaled + 0.5**2, off).sum() for s in sigma2]
     intercept = drawn.values["intercept"]
     assert abs(intercept.mean() - 2 - p @ gains) < 0.02
+
+
+def test_rounding_is_not_taken_for_a_density_that_grows():
+    """Means fit three rewards of 1e9, and the noise's prior is 0 below e^-6."""
+    data = rows(n=3, d=4)
+    data["reward"] = 1e9 + 1e4 * data["reward"]
+    far = bb.load_model("horseshoe")
+    drawn = engine(far, data).sample(data, 20_000, 1, seed=0)
+    assert np.log(drawn.values["sigma2"]).min() > -6.0

@@ -165,8 +165,8 @@ def balanced(forms: Array, offset: Array, coef: Array) -> Array:
 def grouped(dense: Squares[Array]) -> Rows:
     """Return squares for the kernel.
 
-    Those with the same φ but for its coefficient become one group of statistics, if this is less
-    work.
+    Those with the same φ but for its coefficient, ≤ 0, become one group of statistics, if this is
+    less work.
     """
     coef, powers, forms, offset = dense
     n, D = forms.shape
@@ -175,7 +175,7 @@ def grouped(dense: Squares[Array]) -> Rows:
     _, first, which = np.unique(keys(powers), return_index=True, return_inverse=True)
     G = len(first)
     # a sweep adds up φ_g G_g, G D² / 2 sums, or weighs n rows, n D² / 2 and no statistics of them
-    if n > G * D or G == 1:
+    if (coef <= 0.0).all() and (n > G * D or G == 1):
         groups = np.zeros((G, *shape))
         rest = np.zeros(G)
         for g in range(G):
@@ -195,7 +195,7 @@ def grouped(dense: Squares[Array]) -> Rows:
 
 
 def common_scale(rows: csr_array, sparse: Squares[csr_array], D: int) -> tuple[int, int]:
-    """Return the element that scales squares of the first J coordinates alike, and J; −1, 0 if
+    """Return an element that scales all squares of the first J coordinates alike, and J; J = 0 if
     there is none.
 
     rows: the powers of dense squares.
@@ -207,7 +207,7 @@ def common_scale(rows: csr_array, sparse: Squares[csr_array], D: int) -> tuple[i
         J = int(others.min(initial=D))
         if J and np.ptp(of_rows) == 0.0:
             return p, J
-    return -1, 0
+    return 0, 0
 
 
 def keys(powers: csr_array) -> Array:

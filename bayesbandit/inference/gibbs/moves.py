@@ -46,7 +46,8 @@ def moves(layout: Layout, owner: Array) -> Moves:
         rate, own, spread = stretched(layout, rates[first : first + len(layout.sparse.offset)])
         alone = np.count_nonzero(speed) == 1
         # a common scale is drawn without coefficients, and needs no step that stretches them
-        if alone and (not len(own) or speed.argmax() == layout.terms.common):
+        common = layout.terms.scaled > 0 and speed.argmax() == layout.terms.common
+        if alone and (not len(own) or common):
             continue
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)

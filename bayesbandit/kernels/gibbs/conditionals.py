@@ -28,7 +28,6 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 MAX_ABS_LOG_SCALE = 230.0  # |u| is kept below it: exp(u) within 1e±100
-LEAST_LEFT = 1e-8  # of squares, after a fit: what is left of them has lost its digits below it
 
 
 class Terms(NamedTuple):
@@ -53,8 +52,8 @@ class Terms(NamedTuple):
     form_index: Index  # the coordinates in each sparse square, those of square k from form_at[k] on
     form_coef: Vector  # their coefficients
     offset: Vector  # (m,) of sparse squares: Q = (form − offset)²
-    common: int  # the element of u that scales squares of δ[:scaled] alike; −1: there is none
-    scaled: int  # the other squares are of δ[scaled:] alone
+    common: int  # the element of u that scales all squares of δ[:scaled] alike
+    scaled: int  # 0: there is none
 
 
 class MonomialState(NamedTuple):
@@ -175,7 +174,8 @@ def evaluate(terms, delta, work):
         for j in range(D):
             # δ'Gδ − 2 δ'F'o + Σ c o²
             total += delta[j] * (image[j] - G[j, P])
-        Q[n + k] = total
+        # Σ c (f'δ − o)², c ≤ 0, but for rounding: above 0 the density would grow without end
+        Q[n + k] = min(total, 0.0)
     for k in range(terms.offset.size):
         t = n + g + k
         rho[t] = sparse_form(terms, k, delta) - terms.offset[k]
@@ -225,88 +225,57 @@ def move_element(terms, i, s, u, work):
 
 
 @compiled
-def draw_common(terms, u, delta, work, rng):
-    """Draw the u that scales squares of δ₁ = δ[:scaled] alike, with δ₁ integrated out.
+def draw_common(terms, state, work, rng):
+    """Draw the u that scales squares of δ₁ = δ[:scaled] alike, with δ₁ integrated out. Return the
+    factor by which it scales standard deviations of δ₁.
 
-    delta: the noise z of δ = U⁻¹(U'⁻¹η + z); that of δ₁ is scaled as u is. U and U'⁻¹η are in
-    `work`. With e the exponent of u, J coordinates in δ₁ and the sum over squares of δ₁, in s,
+    δ₁ stands at its mean given the rest, where these squares are smallest. With e the exponent of
+    u, J coordinates in δ₁ and the sum over its squares, in steps s of u,
 
         ∫ exp(e^{es} Σ φ Q) dδ₁ ∝ exp(−½ e J s + e^{es} max Σ φ Q).
     """
     i = terms.common
-    low = terms.low[i] - u[i]
-    high = terms.high[i] - u[i]
+    low = terms.low[i] - state.u[i]
+    high = terms.high[i] - state.u[i]
     if high <= low:  # held
-        return
-    J = terms.scaled
-    D = delta.size
-    P = work.A.shape[0]
-    n = terms.rows.shape[0]
-    first = n + terms.groups.shape[0]
-    W = work.W
-    Q = work.Q
-    phi = work.phi
-    # δ₂ = δ[J:] is known from its noise
-    known = work.direction
-    for j in range(D - 1, J - 1, -1):
-        known[j] = W[j, P] + delta[j]
-        for k in range(j + 1, D):
-            known[j] -= W[j, k] * known[k]
-        known[j] /= W[j, j]
-    # max Σ φ Q over δ₁, of all squares: Σ φ o² + ½ |U'⁻¹η|² − ½ |z₂|²
-    largest = 0.0
-    for j in range(D):
-        largest += 0.5 * W[j, P] * W[j, P]
-    for j in range(J, D):
-        largest -= 0.5 * delta[j] * delta[j]
-    at_zero = 0.0
-    for t in range(n):
-        at_zero += phi[t] * terms.rows[t, P] * terms.rows[t, P]
-        Q[t] = 0.0
-    for t in range(n, first):
-        at_zero += phi[t] * terms.group_rest[t - n]
-        Q[t] = 0.0
-    for k in range(terms.offset.size):
-        t = first + k
-        at_zero += phi[t] * terms.offset[k] * terms.offset[k]
-        Q[t] = 0.0
-        if terms.form_index[terms.form_at[k]] >= J:
-            # those of δ₂ alone are taken off
-            gap = sparse_form(terms, k, known) - terms.offset[k]
-            Q[t] = gap * gap
-            largest -= phi[t] * Q[t]
-    largest += at_zero
-    # it has lost its digits where squares are much larger at δ = 0
-    if not largest < LEAST_LEFT * at_zero:
-        return
-    a, q = conditional(terms, i, u, work)
-    # rows are the first terms of u, and have the slot of all squares of δ₁
-    own = terms.slot[terms.term_at[i]]
-    e = terms.slot_exponent[own]
-    work.S[own] += largest
-    s = log_scale.draw(a - 0.5 * e * J, q, terms.slot_exponent, work.S, low, high, rng)
-    if abs(s) < np.inf:
-        sd = math.exp(-0.5 * e * move_element(terms, i, s, u, work))
-        for j in range(J):
-            delta[j] *= sd
+        return 1.0
+    evaluate(terms, state.delta, work)
+    a, q = conditional(terms, i, state.u, work)
+    # rows are the first terms of u, and have its exponent in all squares of δ₁
+    e = terms.slot_exponent[terms.slot[terms.term_at[i]]]
+    a -= 0.5 * e * terms.scaled
+    s = log_scale.draw(a, q, terms.slot_exponent, work.S, low, high, rng)
+    if not abs(s) < np.inf:
+        return 1.0
+    return math.exp(-0.5 * e * move_element(terms, i, s, state.u, work))
 
 
 @compiled
 def draw_delta(terms, state, work, rng):
-    """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I)."""
-    D = state.delta.size
-    P = work.A.shape[0]
-    precision(terms, D, work)
+    """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I).
+
+    A common scale of δ₁ is drawn in between.
+    """
+    delta = state.delta
+    z = work.direction
+    J = terms.scaled
+    precision(terms, delta.size, work)
     # from [Λ η] it leaves [U U'⁻¹η]: the mean Λ⁻¹η is U⁻¹ times the last column
+    P = work.A.shape[0]
     factor(work.A, work.diagonal, work.W)
-    for j in range(D):
-        state.delta[j] = rng.standard_normal()
-    if terms.common >= 0:
-        draw_common(terms, state.u, state.delta, work, rng)
-    for j in range(D):
+    for j in range(delta.size):
         # factor left U'⁻¹η in column P
-        state.delta[j] += work.W[j, P]
-    solve_upper(work.W, state.delta)
+        delta[j] = work.W[j, P]
+        z[j] = rng.standard_normal()
+        if j >= J:
+            delta[j] += z[j]
+            z[j] = 0.0
+    solve_upper(work.W, delta)
+    if J > 0:
+        sd = draw_common(terms, state, work, rng)
+        solve_upper(work.W, z)
+        # z is of δ₁ alone, and so is U⁻¹z
+        add_scaled(delta, sd, z)
 
 
 @compiled
