@@ -4,6 +4,7 @@ Disks that are read-only: tests/service/test_deploy.py.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +24,14 @@ from bayesbandit.kernels import njit
 @njit(cache=True)
 def double(a):
     return a * 2
+"""
+SOLVED = """
+import numpy as np
+from bayesbandit.kernels.algebra.cholesky import solve_upper
+
+v = np.array([2.0, 1.0])
+solve_upper(np.array([[1.0, 1.0], [0.0, 1.0]]), v)
+print(*v)
 """
 AT_ONCE = """
 import sys, time
@@ -64,6 +73,22 @@ def test_two_processes_that_compile_at_once_keep_their_own_code(tmp_path):
     later = "from doubled import double; print(double(1.5), double(3))"
     again = subprocess.run([sys.executable, "-c", later], env=env, capture_output=True, text=True)
     assert again.stdout.strip() == "3.0 6", again.stderr
+
+
+@pytest.mark.slow
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path):
+    """Each is kept with what it calls: after an update it would go on with the old ones."""
+    shutil.copytree(caches.PACKAGE, tmp_path / "bayesbandit", ignore=lambda *_: ["__pycache__"])
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    called = tmp_path / "bayesbandit/kernels/algebra/dense.py"
+    inner = "return (s0 + s1) + (s2 + s3)"
+    shown = []
+    for product in (inner, inner + " + 10.0"):
+        called.write_text(called.read_text().replace(inner, product))
+        command = [sys.executable, "-c", SOLVED]
+        run = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+        shown.append(run.stdout.strip())
+    assert shown == ["1.0 1.0", "1.0 -9.0"], run.stderr
 
 
 def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):

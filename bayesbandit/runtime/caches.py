@@ -7,12 +7,16 @@ takes their place. If there is none, nothing is kept, and a process says so once
 A folder of compiled code that came with an image and cannot be written is read. Numba alone would
 look elsewhere and compile again.
 
+Numba reads the code of a function as long as its own file is the same. Ours have in them what they
+call, so that none is read after any file of kernels has changed.
+
 Numba writes a file for each signature of a function, and an index of their names. Two processes
 that save at once may write one file for two signatures, so here they take turns.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import stat
@@ -20,6 +24,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from multiprocessing import current_process
 from pathlib import Path
@@ -100,7 +105,18 @@ class Place:
             return None
         locator = base(function, file)
         locator._cache_path = str(folder)
+        own = locator.get_source_stamp()
+        locator.get_source_stamp = lambda: (own, digest_of_kernels())
         return locator
+
+
+@cache
+def digest_of_kernels() -> str:
+    """Return a digest of all files of kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.glob("kernels/**/*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:
