@@ -134,7 +134,8 @@ def test_a_first_round_compiles_what_it_needs(tmp_path):
     assert not [n for n in names for room in needless if f"bayesbandit.kernels.{room}" in n]
 
 
-def test_bandits_play_where_numba_is_told_to_compile_nothing():
+@pytest.mark.slow
+def test_bandits_play_where_numba_is_told_to_compile_nothing(tmp_path):
     play = """
 import bayesbandit as bb
 bandit = bb.LinTS(["a", "b"], 1, seed=0)
@@ -142,6 +143,6 @@ decision = bandit.choose([0.5])
 bandit.observe(decision, 1.0)
 print(decision.propensity)
 """
-    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", play], capture_output=True, text=True, env=env)
     assert run.stdout == "0.5\n", run.stderr

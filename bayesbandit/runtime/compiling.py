@@ -83,6 +83,17 @@ class Kernel(CPUDispatcher):
             )
         self._cache.load_overload = announced(self._cache.load_overload)
 
+    def compile(self, signature: Any) -> Any:
+        """Compile for these types. Under NUMBA_DISABLE_JIT numba would not compile its own
+        functions either, which kernels call."""
+        config: Any = numba.config
+        disabled = config.DISABLE_JIT
+        config.DISABLE_JIT = 0
+        try:
+            return CPUDispatcher.compile(self, signature)
+        finally:
+            config.DISABLE_JIT = disabled
+
     def get_call_template(self, args: object, kws: object) -> Any:
         """Return the type of a call in a kernel."""
         return self.part.get_call_template(args, kws)
