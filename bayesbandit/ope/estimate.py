@@ -298,7 +298,7 @@ def _exact(question: Question, m: Array | None, limits: Bounds, level: float) ->
     below = [bets(target, 1 - r, 1 - m01) for target in question.targets]
     if len(question.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
         above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
-    low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)
+    low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds, question.follows_the_log)
     base, scale = (lo - hi, 2 * (hi - lo)) if len(question.targets) == 2 else (lo, hi - lo)
     empty = np.flatnonzero(np.isnan(low))
     refused = f"{EMPTY} {rounds[empty[0]]}" if len(empty) else ""

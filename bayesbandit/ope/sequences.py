@@ -27,8 +27,9 @@ class Sequence:
     """A confidence sequence: an interval after each round, from the first verdict on.
 
     All intervals hold simultaneously with probability `level`. rounds, low, high: (m,). kind:
-    "asymptotic" or "exact". refused: why ends are NaN, or "". An exact sequence is NaN from the
-    round on in which it rejects every mean, which happens with probability 1 − level at most.
+    "asymptotic" or "exact". refused: why ends are NaN, or "". An exact sequence is NaN where it
+    rejects every mean, which happens with probability 1 − level at most. The value of the logged
+    policy, which changes, is its average so far.
     """
 
     rounds: Array
@@ -141,6 +142,29 @@ def rejected(phi: Array, k: float, alpha: float) -> Array:
     return ends
 
 
+def averaged(phi: Array, k: float, alpha: float) -> Array:
+    """Return the lower end (m,) of an interval for the average of E[φ_s | past] over s ≤ t.
+
+    These means may change, as the value of a policy that learns. With ξ = (φ − m̂)/(1 + k) ≥ −1 and
+    m̂ the average of earlier scores, within [0, 1], for each c in (0, 1)
+
+        E_t = exp(c Σ_{s≤t} (φ_s − E[φ_s | past])/(1 + k) + (log(1 − c) + c) Σ_{s≤t} ξ_s²)
+
+    is a supermartingale, since exp(cξ + (log(1 − c) + c) ξ²) ≤ 1 + cξ (Howard et al. 2021,
+    Time-uniform, nonparametric, nonasymptotic confidence sequences, section A.8).
+    """
+    t = np.arange(1, len(phi) + 1)
+    total = np.cumsum(phi)
+    before = np.clip((0.5 + total - phi) / t, 0.0, 1.0)  # m̂, which begins at ½
+    squares = np.cumsum(((phi - before) / (1 + k)) ** 2)
+    needed = np.log(2 / alpha * len(WEALTH_SHARES))  # E of one of the c reaches it
+    low = np.zeros(len(phi))
+    for c in WEALTH_SHARES:
+        reach = (needed - (np.log1p(-c) + c) * squares) / c
+        low = np.maximum(low, (total - (1 + k) * reach) / t)
+    return low
+
+
 def bet_scores(
     pi: Array, e: Array | None, p: Array, played: Array,
     r: Array, m: Array, k: float,
@@ -159,14 +183,18 @@ def bet_scores(
     return w * (r - least[rows, played]) + (pi * least).sum(axis=1)
 
 
-def exact(above: Array, below: Array, k: float, alpha: float, rounds: Array) -> tuple[Array, Array]:
+def exact(
+    above: Array, below: Array, k: float, alpha: float, rounds: Array, moves: bool
+) -> tuple[Array, Array]:
     """Return the ends (m,) in [0, 1] of the exact confidence sequence.
 
     above: scores (n,) with the mean that is asked for. below: scores with 1 minus that mean. Both
-    are ≥ −k. NaN from the round on in which every mean is rejected, which happens with probability
-    α at most.
+    are ≥ −k. moves: whether the mean may change from round to round; then its average so far is
+    asked for. NaN where every mean is rejected, which happens with probability α at most. A mean
+    that does not move is rejected for ever.
     """
-    low = rejected(above[rounds], k, alpha)
-    high = 1 - rejected(below[rounds], k, alpha)
-    empty = low > high  # for ever: low rises, and high falls
+    end = averaged if moves else rejected
+    low = end(above[rounds], k, alpha)
+    high = 1 - end(below[rounds], k, alpha)
+    empty = low > high
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)

@@ -12,6 +12,7 @@ from bayesbandit.ope.check import e_process
 from bayesbandit.ope.sequences import (
     WEALTH_SHARES,
     asymptotic,
+    averaged,
     bet_scores,
     log_e,
     rejected,
@@ -72,6 +73,41 @@ def test_wealth_by_hand():
     rich = np.maximum.accumulate(wealth, axis=0) >= 40
     np.testing.assert_allclose(ends, [nu[row].max(initial=0.0) for row in rich])
     np.testing.assert_array_equal(rejected(phi[:150], 1.0, 0.05), ends[:150])
+
+
+@pytest.mark.parametrize("k", [0.0, 1.0])
+def test_scores_whose_mean_moves_have_an_end_by_hand(k):
+    rng = np.random.default_rng(1)
+    phi = rng.random(200) * (1 + k) * 3 - k
+    ends = averaged(phi, k, 0.05)
+    xi = np.linspace(-1, 50, 10_001)
+    for c in WEALTH_SHARES:
+        assert (np.exp(c * xi + (np.log(1 - c) + c) * xi**2) <= 1 + c * xi + 1e-12).all()
+    for t in (1, 50, 200):
+        at = [0.5, *((0.5 + phi[:s].sum()) / (s + 1) for s in range(1, t))]
+        xi = (phi[:t] - np.clip(at, 0, 1)) / (1 + k)
+        c = WEALTH_SHARES
+        reach = (np.log(2 / 0.05 * len(c)) - (np.log(1 - c) + c) * (xi**2).sum()) / c
+        by_hand = (phi[:t].sum() - (1 + k) * reach.min()) / t
+        assert ends[t - 1] == pytest.approx(max(by_hand, 0.0))
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_an_exact_sequence_follows_a_policy_that_learns(better):
+    """Its value, and the difference of an arm from it, are averages of the rounds so far."""
+    rng, n = np.random.default_rng(0), 2000
+    p = np.where(np.arange(n) < 400, 0.1, 0.95)
+    arm = (rng.random(n) < p).astype(int)
+    reward = (rng.random(n) < np.where(arm == better, 0.9, 0.1)).astype(float)
+    log = Log(None, arm, reward, np.column_stack([1 - p, p]))
+    chance = p if better else 1 - p
+    value = np.cumsum(0.1 + 0.8 * chance) / np.arange(1, n + 1)
+    for target, truth in ((None, value), ((better, None), 0.9 - value)):
+        found = estimate(log, target, sequence=(0, 1))
+        low, high = found.sequence.low, found.sequence.high
+        assert ((low <= truth) & (truth <= high)).all()
+        assert high[-1] - low[-1] < 0.5
+        assert not found.refused
 
 
 @pytest.mark.slow
