@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WHEN = "parts of a log are put together"
 NUMERIC_ROLES = ("reward", "propensity")  # of columns of numbers
+UNNAMED_INDEX = "__index_level_"  # how the columns begin that pandas makes of it
 LEARNED_ROLES = ("arm", *NUMERIC_ROLES, "time")  # of columns that are learned
 
 
@@ -240,11 +241,11 @@ def _parquet(path: str) -> dd.DataFrame:
             "file, or the table that pandas.read_parquet reads"
         ) from error
     try:
-        frame = dd.read_parquet(path)
+        frame = dd.read_parquet(path, index=False)  # what was an index in pandas is a column
     except ValueError as error:  # of Dask, and of pyarrow for a file that is none
         raise ValueError(f"{path} cannot be read as Parquet files: {error}") from error
     except FileNotFoundError:
         frame = None
     if frame is None or not len(frame.columns):
         raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
-    return frame
+    return frame[[column for column in frame.columns if not column.startswith(UNNAMED_INDEX)]]

@@ -144,10 +144,13 @@ def _parquet(path: Path) -> pd.DataFrame:
     from pyarrow import ArrowException, parquet
 
     try:
-        check_differ(parquet.read_schema(path).names)
-        return pd.read_parquet(path)
+        names = parquet.read_schema(path).names
+        check_differ(names)
+        frame = pd.read_parquet(path)
     except (ArrowException, OSError) as error:
         raise ValueError(f"it is not a whole Parquet file: {error}") from error
+    # what was an index in pandas is a column of the file
+    return frame.reset_index([name for name in frame.index.names if name in names])
 
 
 def check_differ(names: list[str]) -> None:

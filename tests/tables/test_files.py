@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from bayesbandit.environments import KnownRewards, from_csv
 from bayesbandit.ope import read_log
+from bayesbandit.scale.learning import table_of
 from bayesbandit.tables.files import read
+from bayesbandit.tables.inputs import is_dask
 from tests.cases import in_gate
 
 NAN = float("nan")
@@ -226,6 +228,26 @@ def test_a_parquet_file_is_known_by_its_content(tmp_path):
     frame = pd.DataFrame({"a": [1, 2]})
     frame.to_parquet(path)
     pd.testing.assert_frame_equal(read(path), frame)
+
+
+def computed(path):
+    """The table of a file as Dask reads it, where there is Dask."""
+    table = table_of(path, None, None)
+    return table.compute() if is_dask(table) else table
+
+
+@pytest.mark.parametrize("of", [read, computed])
+def test_an_index_with_a_name_is_a_column_of_a_parquet_file(of, tmp_path):
+    """A log by its times, or by time and arm, loses neither; an index without a name is none."""
+    path = tmp_path / "t.parquet"
+    table = pd.DataFrame(
+        {"time": pd.date_range("2026", periods=4), "arm": [*"abab"], "x": range(4)}
+    )
+    for index in (["time"], ["time", "arm"]):
+        table.set_index(index).to_parquet(path)
+        pd.testing.assert_frame_equal(of(path)[[*table]], table, check_dtype=False)
+    table[::-1].to_parquet(path)
+    assert [*of(path)] == [*table]
 
 
 @pytest.mark.parametrize(
