@@ -18,6 +18,7 @@ from bayesbandit.runtime.one_thread import one_thread
 
 OUTCOME_MODELS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
 RIDGE_PENALTY = 1.0  # of coefficients of standardised features
+FIRST_ROUNDS = 50  # by which the features of squares are standardised
 
 
 def shrunk(count: Array, total: Array, squares: Any) -> Array:
@@ -121,12 +122,14 @@ def clipped(log: Log, m: Array, reward: Array) -> Array:
 
 
 def features(x: Array) -> Array:
-    """Return (1, x) with standardised x, (n, 1 + d).
+    """Return (1, x) with x standardised by the first rounds, (n, 1 + d).
 
-    Standardising over all rounds only avoids rounding errors: `ridge_means` standardises again.
+    It avoids rounding errors, and squares of far columns that are like the columns: `ridge_means`
+    standardises again. Later rounds change no earlier feature.
     """
-    sd = x.std(axis=0)
-    z = (x - x.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    first = x[:FIRST_ROUNDS]
+    sd = first.std(axis=0)
+    z = (x - first.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
     return np.hstack([np.ones((len(x), 1)), z])
 
 

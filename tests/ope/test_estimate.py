@@ -174,10 +174,12 @@ def test_the_running_mean_is_that_of_all_earlier_rewards():
 
 
 def test_means_are_predictable():
-    """Later rewards do not change earlier means, nor weights of rounds."""
+    """Later contexts and rewards do not change earlier means, nor weights of rounds."""
     log, pi = made()
-    other = Log(log.x, log.played, np.where(np.arange(N) < 200, log.reward, 1 - log.reward),
-                log.probabilities, batch=log.batch)  # fmt: skip
+    first = np.arange(N) < 200
+    other = Log(np.where(first[:, None], log.x, 5 - 3 * log.x), log.played,
+                np.where(first, log.reward, 1 - log.reward), log.probabilities,
+                batch=log.batch)  # fmt: skip
     for mean in ("chosen", "arm", "ridge", "quadratic"):
         one, two = (estimate(log_, pi, mean=mean, force=True) for log_ in (log, other))
         np.testing.assert_array_equal(one.m[:200], two.m[:200])
