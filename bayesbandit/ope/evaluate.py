@@ -32,7 +32,8 @@ class Best:
     """The best policy, by tests that hold at all rounds simultaneously.
 
     policy: its name if p < α/(K − 1) against every other policy, else None. p: a table of p-values
-    of "the row's value is at most the column's".
+    of "the row's value is at most the column's". The value of the logged policy, which changes, is
+    its average so far.
     """
 
     policy: Name | None
@@ -149,7 +150,8 @@ class Evaluation:
                 raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
             if not contrast.refused:
                 planned = self.settings["planned"]
-                p.loc[a, b], p.loc[b, a] = always_valid_p(contrast.sums, alpha, planned)
+                moves = self.policies[a] is None or self.policies[b] is None
+                p.loc[a, b], p.loc[b, a] = always_valid_p(contrast.sums, alpha, planned, moves)
         beaten = (p < alpha / max(len(names) - 1, 1)).sum(axis=1)  # NaN: no evidence
         wins = [a for a in names if len(names) > 1 and beaten[a] == len(names) - 1]
         return Best(wins[0] if wins else None, p, alpha)

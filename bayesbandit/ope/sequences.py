@@ -95,11 +95,19 @@ def log_e(S: Array, V: Array, r: Any) -> Array:
     return np.log(2) - np.log(scale) / 2 + r * S**2 / (2 * scale) + log_ndtr(S * np.sqrt(r / scale))
 
 
-def always_valid_p(tally: Tally, alpha: float, planned: int | None = None) -> tuple[float, float]:
-    """Return the always-valid p-values of "E[d] ≤ 0" and of "E[d] ≥ 0": p = min(1, 1/max_t E_t)."""
+def always_valid_p(
+    tally: Tally, alpha: float, planned: int | None = None, moves: bool = False
+) -> tuple[float, float]:
+    """Return the always-valid p-values of "E[d] ≤ 0" and of "E[d] ≥ 0": p = min(1, 1/max_t E_t).
+
+    moves: whether the mean may change from round to round; then it is asked of the average so far,
+    of which only E after the last round says something, p = min(1, 1/E).
+    """
     if (first := begin(tally)) is None:
         return 1.0, 1.0
     r = tuned(tally, first, alpha, planned)
+    if moves:
+        first = len(tally.V) - 1
     S, V = tally.S[first:], tally.V[first:]
     above, below = (float(np.exp(-max(log_e(s, V, r).max(), 0.0))) for s in (S, -S))
     return above, below

@@ -110,6 +110,23 @@ def test_an_exact_sequence_follows_a_policy_that_learns(better):
         assert not found.refused
 
 
+def test_the_best_policy_is_not_one_that_was_better_before():
+    """A test with equal chances, and then a policy that knows which arm suits: it overtakes."""
+    rng, n, first = np.random.default_rng(0), 6000, 1500
+    x = rng.integers(2, size=n)
+    means = np.column_stack([np.full(n, 0.1), np.where(x, 0.9, 0.2), np.where(x, 0.1, 0.6)])
+    e = np.where(np.arange(3) == np.where(x, 1, 2)[:, None], 0.9, 0.05)
+    e[:first] = 1 / 3
+    arm = (rng.random(n)[:, None] > e.cumsum(axis=1)).sum(axis=1)
+    reward = (rng.random(n) < means[np.arange(n), arm]).astype(float)
+    log = Log(x[:, None], arm, reward, e)
+    policies = {1: 1, "logged": None}
+    early, late = (evaluate(part, policies).best() for part in (log[:first], log))
+    assert early.policy == 1
+    assert late.p.loc[1, "logged"] == 1.0
+    assert late.policy == "logged"
+
+
 @pytest.mark.slow
 def test_exact_sequences_turn_with_the_rewards():
     log = next(bernoulli(1, seed=3, T=400).logs())
