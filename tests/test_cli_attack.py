@@ -73,6 +73,7 @@ FILES = [
     ([*EVALUATE, "--bandit", "others.npz"], "arms that the log has not: ['x', 'y']"),
     ([*TRAIN, "--bandit", "others.npz"], "unknown arm"),
     ([*TRAIN, "--bandit", "lost.npz"], "there is no file lost.npz"),
+    ([*COMPARE, "--bandit", "lost.npz"], "there is no file lost.npz"),
     ([*EVALUATE, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
     (["compile", "--bandit", "broken.npz"], "is not a saved bandit, or is broken"),
     ([*COMPARE, "--bandit", "five.npz"], "five.npz is a saved bandit, and a new one is needed"),

@@ -58,10 +58,13 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     text: a preset or a player of an installed package; a reward model of the gallery, FILE.py or
         FILE.py:NAME; or a class or function (arms, n_features, seed) of a file. Each may have
         settings, as `NAME(setting=value, …)`, with Python literals.
-    Raise ValueError for an unknown name or setting, and for a saved bandit, which is not new.
+    Raise ValueError for an unknown name or setting, and for a saved bandit, which is not new; and
+    FileNotFoundError for a saved one that is not there.
     """
     if is_saved(text):
         raise ValueError(f"{text} is a saved bandit, and a new one is needed, as LinTS(alpha=0.5)")
+    if Path(text).suffix == ".npz":
+        raise FileNotFoundError(f"there is no file {text} (--bandit)")
     name, settings = parse(text)
     label = text.strip()
     file = IN_FILE.fullmatch(name)

@@ -95,8 +95,6 @@ def learner_of(learner: Bandit | str, log: Log, choices: Mapping[str, Any]) -> t
         roles, _ = _roles(log, choices, learner)
         check_contexts(learner, roles.contexts)
         return learner, roles
-    if Path(learner).suffix == ".npz":
-        raise FileNotFoundError(f"there is no file {learner} (--bandit)")
     new = parse_bandit(learner)
     roles, sample = _roles(log, choices, None)
     arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])
