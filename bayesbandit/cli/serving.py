@@ -95,6 +95,7 @@ def serve(
             loaded = Bandit.load(bandit)
             opened = DecisionLog(log)
             service = Service(loaded, opened, wait, default_reward)
+        opened.ledger.probe()  # on a disk that cannot be written no decision would be stored
         app = application(service, key, deadline=deadline)
 
     class Server(uvicorn.Server):

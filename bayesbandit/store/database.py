@@ -350,8 +350,12 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
     until = time.monotonic() + min(seconds_left(), urls.TIMEOUT)
     while True:
         try:
-            return connection.execute("PRAGMA journal_mode=WAL").close()
-        except sqlite3.OperationalError as error:  # two at once do not wait
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+                return  # a backup on a disk that cannot be written can be read
+            # two at once do not wait
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.01)

@@ -66,6 +66,24 @@ def test_a_file_that_was_copied_alone_has_a_beginning_and_what_was_learned(tmp_p
         assert same(copy.replay(), service.bandit)
 
 
+def test_a_backup_that_cannot_be_written_can_be_read(lite, tmp_path, monkeypatch):
+    """As on a disk that is mounted to be read; a server does not begin there."""
+    service, clock = begun(lite)
+    live(service, clock, days=1)
+    service.log.backup(tmp_path / "backup.db")
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///file:backup.db?mode=ro&uri=true"
+    with bb.DecisionLog(url) as copy:
+        assert copy.verify().empty
+        assert len(copy.frame()) == len(service.log.frame())
+        with pytest.raises(OSError, match="attempt to write a readonly database"):
+            bb.Service.open(copy, clock=clock).decide([0.0, 0.0])
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 32)
+    ended = run("serve", "--log", url)
+    assert ended.exit_code == 2
+    assert "attempt to write a readonly database" in ended.said
+
+
 def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     service, clock = begun(url)
     live(service, clock, days=1)
