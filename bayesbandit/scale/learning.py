@@ -248,4 +248,4 @@ def _parquet(path: str) -> dd.DataFrame:
         frame = None
     if frame is None or not len(frame.columns):
         raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
-    return frame[[column for column in frame.columns if not column.startswith(UNNAMED_INDEX)]]
+    return frame[[c for c in frame.columns if not str(c).startswith(UNNAMED_INDEX)]]
