@@ -183,7 +183,12 @@ def _lines(content: str) -> pd.DataFrame:
             "its only object has columns and not values, as DataFrame.to_json writes it: "
             "to_json(path, orient='records', lines=True) writes an object a row"
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    for name, column in table.select_dtypes(object).items():
+        kinds = {type(value) for value in column.dropna()}
+        if bool in kinds and not kinds.isdisjoint((int, float)):
+            raise ValueError(f"column {name!r} has both true or false and numbers")
+    return table
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -156,6 +156,7 @@ NO_TABLES = [  # a file's name and its content, and what is said
     ("file.jsonl", b'{"a": 1},\n', "line 1 is no JSON, or cut off: Extra data"),
     ("file.jsonl", b'{"a": 1}\n[1]\n', r"line 2 is no JSON object: '\[1\]'"),
     ("file.jsonl", b'{"a": 1, "a": 2}\n', "line 1 is an object with a name twice"),
+    ("file.jsonl", b'{"a": true}\n{"a": 1}\n', "column 'a' has both true or false and numbers"),
     ("file.jsonl", b"\n\n", "it is empty"),
     ("file.json", b'{"a": {"0": 1, "1": 2}, "b": {"0": "u", "1": "v"}}', "orient='records', li"),
     ("file.json", b'{"columns": ["a"], "index": [0], "data": [[1]]}', "orient='records', lines"),
