@@ -76,7 +76,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What has been imported stays: it is not looked through for garbage again. So do plans: a
     model is compiled once a process, not once a file."""
     if plan := sys.modules.get("bayesbandit.inference.plan"):
-        plan._built.most, plan._built.room = 10_000, 2_000_000_000
+        plan.MAX_KEPT, plan.KEPT_BYTES = 10_000, 2_000_000_000
     gc.freeze()
 
 

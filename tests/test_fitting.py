@@ -11,7 +11,6 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.inference import plan
-from bayesbandit.inference.plan import Cache
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.runtime.pytensor_lock import COMPILE
 from tests import declarations as declared
@@ -120,7 +119,7 @@ def fitted(model, floatx, monkeypatch, **how):
     """Mean, sd, coefficients and log likelihood by plans made from scratch."""
     x, reward, weight = declared.rows()
     arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
-    monkeypatch.setattr(plan, "_built", Cache(64, plan.KEPT_BYTES, lambda _: 0))
+    monkeypatch.setattr(plan, "_built", {})
     with pytensor.config.change_flags(floatX=floatx):
         posterior = bb.fit(model, x, reward, weight, seed=1, draws=20, chains=2, **arm, **how)
         coefficients = [np.concatenate([np.ravel(v) for v in m])

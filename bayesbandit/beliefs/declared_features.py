@@ -28,13 +28,9 @@ def regressions(
 ) -> Regressions:
     """Return the belief about arms with a declared model that streams, before any data."""
     place = None if plan.likelihood.of_whole else columns(plan)
-    features = (
-        Mapped(plan, memory, plan.method)
-        if place is None
-        else DeclaredFeatures(plan, memory, place)
-    )
+    features = Mapped(plan, plan.method) if place is None else DeclaredFeatures(plan, place)
     joint = plan.model.takes_arm
-    return Regressions(features, n_arms, plan.n_features, normalize, joint=joint)
+    return Regressions(features, n_arms, plan.n_features, normalize, memory=memory, joint=joint)
 
 
 class DeclaredFeatures(FeatureMap):
@@ -50,7 +46,7 @@ class DeclaredFeatures(FeatureMap):
     place: Array
     centre: Array
 
-    def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
+    def __init__(self, plan: Plan, place: Array) -> None:
         self.plan = plan
         self.method = plan.method
         self.place = place
@@ -59,7 +55,7 @@ class DeclaredFeatures(FeatureMap):
         column = np.argsort(place)
         precision = plan.method.noise * prior.precision[np.ix_(column, column)]
         self.known = prior.mean[column], precision
-        super().__init__(model.remembering(memory), plan.n_features)
+        super().__init__(model, plan.n_features)
 
     def distribution(self, of: Regressions, k: int) -> Gaussian:
         """Return the posterior distribution of θ for arm k.
@@ -95,18 +91,18 @@ class Mapped(DeclaredFeatures):
 
     plain = False
 
-    def __init__(self, plan: Plan, memory: Memory, engine: ExactGaussian) -> None:
+    def __init__(self, plan: Plan, engine: ExactGaussian) -> None:
         self.plan = plan
         self.method = engine
         model, prior = regression(engine, False)
-        FeatureMap.__init__(self, model.remembering(memory), engine.dim)
+        FeatureMap.__init__(self, model, engine.dim)
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
 
     def of_arms(self, n_arms: int) -> Mapped:
         plan = self.plan.of_arms(n_arms)
-        return Mapped(plan, self.model.memory, plan.method)
+        return Mapped(plan, plan.method)
 
     def coordinates(self) -> list[Array]:
         map = self.method.features

@@ -10,7 +10,7 @@ levels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp, ndtri_exp
@@ -18,7 +18,7 @@ from scipy.special import logsumexp, ndtri_exp
 from bayesbandit import checks
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.memory import HALF_LIVES
+from bayesbandit.beliefs.memory import HALF_LIVES, Memory
 from bayesbandit.beliefs.ridge_arms import new_arms
 from bayesbandit.checks import Array
 from bayesbandit.kernels import scoring
@@ -161,8 +161,8 @@ def mixed(
     s is one of `sds`, each as probable as the others at first. constant_sd: that of the last
     coefficient, if it is another.
     """
-    rule = replace(Ridge(1.0, variance=1.0, intercept=False), half_life=half_life)
-    settings = rule.settings(z.shape[1], normalize=False)
+    rule = Ridge(1.0, variance=1.0, intercept=False)
+    settings = rule.settings(z.shape[1], False, Memory(half_life))
     K = int(arm.max(initial=-1)) + 1
     learned = np.empty((len(sds), len(z)))
     for s, told in zip(sds, learned, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -136,13 +136,6 @@ class Ridge:
         """How long a row counts, or how its coefficients walk."""
         return Memory(self.half_life, self.clock, self.drift)
 
-    def remembering(self, memory: Memory) -> Ridge:
-        """Return the same regression with this memory."""
-        half_life = memory.half_life
-        clock = memory.clock
-        drift = memory.drift
-        return replace(self, half_life=half_life, clock=clock, drift=drift)
-
     @property
     def constant_penalty(self) -> float:
         """λ, or the least that it can be; 0 if there is no constant, or it is not penalised."""
@@ -150,8 +143,9 @@ class Ridge:
             return 0.0
         return min(self.grid) if isinstance(self.ridge, str) else self.ridge
 
-    def settings(self, n_features: int, normalize: bool) -> Array:
-        """Return the settings for the kernels (`kernels/arm.py`)."""
+    def settings(self, n_features: int, normalize: bool, memory: Memory) -> Array:
+        """Return the settings for the kernels (`kernels/arm.py`), with a memory in place of its own
+        half-life, clock and drift."""
         D = n_features + bool(self.intercept)
         if isinstance(self.variance, str):
             rule = VARIANCE_RULES[self.variance]
@@ -182,9 +176,9 @@ class Ridge:
             normalize=normalize,
             schedule=-refit if isinstance(refit, float) else refit,
             folds=self.folds if cv else 0,
-            rate=self.memory.rate,
+            rate=memory.rate,
             slack=math.log1p(share),
-            walk=self.drift or 0.0,
+            walk=memory.drift or 0.0,
         )
 
     def belief(
@@ -198,4 +192,5 @@ class Ridge:
 
         normalize: rescale each arm's weights to average 1. seed: not used.
         """
-        return Regressions(FeatureMap(self, n_features), n_arms, n_features, normalize)
+        features = FeatureMap(self, n_features)
+        return Regressions(features, n_arms, n_features, normalize, memory=self.memory)

@@ -9,6 +9,7 @@ become rows of such a regression by Newton's method.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief, CompiledArms
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, integer
@@ -112,26 +114,26 @@ class Regressions(HalfLives):
 
     def __init__(
         self, features: FeatureMap, n_arms: int, n_features: int, normalize: bool = False, *,
-        joint: bool = False, link: Link | None = None,
+        memory: Memory = FOR_EVER, joint: bool = False, link: Link | None = None,
     ) -> None:  # fmt: skip
         least = 0 if features.columns else 1
         self.n_features = integer(n_features, "n_features", least=least)
         self.normalize = normalize
         self.joint = joint
         self.link = link
-        self._begin_with(features, 1 if joint else n_arms)
+        self.features = features
+        self.plain = features.plain
+        self._begin_from_prior(memory, 1 if joint else n_arms)
         self.rounds: Rounds | None = None
         if joint or link is not None:
             self.rounds = Rounds(n_features, timed=self.clock is not None)
             self.counts = np.zeros(n_arms)
 
-    def _begin_with(self, features: FeatureMap, n_regressions: int) -> None:
+    def _begin_from_prior(self, memory: Memory, n_regressions: int) -> None:
         """Set the prior of so many regressions, without any data."""
-        self.features = features
-        self.plain = features.plain
-        memory = features.model.memory
-        models = [features.model.remembering(m) for m in memory.each()]
-        self.rules = np.array([model.settings(features.width, self.normalize) for model in models])
+        features = self.features
+        rule = partial(features.model.settings, features.width, self.normalize)
+        self.rules = np.array(list(map(rule, memory.each())))
         if features.known is not None:
             self.rules = np.array([with_prior(rule, *features.known) for rule in self.rules])
         self._begin(memory, [new_arms(n_regressions, rule) for rule in self.rules])
@@ -282,13 +284,12 @@ class Regressions(HalfLives):
                 self.link.forget(self.counts.sum(keepdims=True) if self.joint else self.counts)
 
     def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
-        tick: Array | None = None,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """Refit the arms that are due, from all rounds; all arms, if they share a regression."""
         if self.rounds is None:
             z, y = self.features.observed(x, arm, reward, weight)
-            self.ridges.reweigh(due, z, arm, y, weight, tick)
+            self.ridges.reweigh(due, z, arm, y, weight)
             return
         self.rounds.replace(x, arm, reward, weight)
         if self.link is None:
@@ -381,7 +382,7 @@ class Regressions(HalfLives):
             self.features = self.features.of_arms(K)
         else:
             self.link = self.link.of_arms(K)
-            self.features = self.link.features(self.memory)
+            self.features = self.link.features()
         self._refit()
 
     def _refit(self) -> None:
@@ -390,7 +391,7 @@ class Regressions(HalfLives):
         now = self.ticks(1)
         assert rounds is not None
         self.counts = rounds.counts(len(self.counts))
-        self._begin_with(self.features, 1)
+        self._begin_from_prior(self.memory, 1)
         if self.link is None:
             self._learn_rows(rounds.tick, **rounds.of())
         if now is not None:

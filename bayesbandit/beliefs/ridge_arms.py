@@ -140,17 +140,12 @@ class RidgeArms:
         sums.renew(arm, self.settings)
 
     def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
-        tick: Array | None = None,
-    ) -> None:  # fmt: skip
-        """Refit the arms that are due, from all rows: see `learn`. tick: see `rebuild`."""
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """Refit the arms that are due, from all rows: see `learn`."""
         for k in due:
-            mine = np.flatnonzero(arm == k)
-            at = None
-            if tick is not None:
-                mine = mine[self.share_of(tick[mine], arm[mine]) > fading.MIN_ROWS_LEFT]
-                at = tick[mine]
-            self.rebuild(k, x[mine], reward[mine], weight[mine], at)
+            mine = arm == k
+            self.rebuild(k, x[mine], reward[mine], weight[mine])
         linear.pool_noise(self.arms, self.settings)
 
     def absorb(self, other: RidgeArms) -> None:

@@ -60,13 +60,13 @@ from bayesbandit.inference.pymc_model.template import (
 )
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.recent import Cache
 
 if TYPE_CHECKING:
     import pymc as pm
 
 
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
+MAX_KEPT = 64  # models of which plans are kept
 MAX_NAMED_REWARDS = 5  # rewards that an error names
 
 
@@ -415,11 +415,9 @@ def plan_of_built(
     # equal digests, equal models: what was found, and compiled, serves again
     made = digest(built)
     with COMPILE:
-        functions = _built.get(made)
-        if functions is None:
-            functions = Functions(built, made)
+        functions = _built.get(made or "") or Functions(built, made)
         if made is not None:
-            _built.keep(made, functions)
+            _keep(made, functions)
         key = model, engine, candidates(engine)
         kept: Plan | None = None if refusals else functions.plans.get(key)
         if kept is None:
@@ -462,7 +460,17 @@ def _first_that_fits(
     raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
 
 
-_built: Cache[Functions] = Cache(64, KEPT_BYTES, lambda functions: functions.nbytes)
+_built: dict[str, Functions] = {}  # by the digest of the model, the oldest first
+
+
+def _keep(made: str, functions: Functions) -> None:
+    """Keep what is compiled of a model, and drop the oldest for which there is no room."""
+    _built.pop(made, None)
+    _built[made] = functions
+    while len(_built) > 1 and (
+        len(_built) > MAX_KEPT or sum(each.nbytes for each in _built.values()) > KEPT_BYTES
+    ):
+        del _built[next(iter(_built))]
 
 
 def _again(

@@ -13,7 +13,6 @@ from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import Plan
-from bayesbandit.runtime.recent import Cache
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
 from tests.players import world
@@ -170,7 +169,7 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
         return sample(self, data, *args, **settings)
 
     monkeypatch.setattr(Gibbs, "sample", counted)
-    monkeypatch.setattr(plan, "_built", Cache(8, plan.KEPT_BYTES, lambda _: 0))
+    monkeypatch.setattr(plan, "_built", {})
     for background, many in ((False, 0), (True, 1), (True, 1)):  # once for a model
         settings = SETTINGS | {"background": background}
         declared.bandit(2, declared.lasso, bb.Thompson(), **settings)

@@ -38,8 +38,8 @@ def linearized(
     """Return the belief about arms with a generalised linear model each, or one that they share."""
     joint = plan.model.takes_arm
     link = Link(plan, glm, 1 if joint else n_arms, normalize, schedule)
-    features = link.features(memory)
-    return Regressions(features, n_arms, plan.n_features, joint=joint, link=link)
+    features = link.features()
+    return Regressions(features, n_arms, plan.n_features, memory=memory, joint=joint, link=link)
 
 
 class Link:
@@ -59,9 +59,9 @@ class Link:
         self.total = np.zeros((n_regressions, 2))
         self.due = np.ones(n_regressions)
 
-    def features(self, memory: Memory) -> Mapped:
+    def features(self) -> Mapped:
         """Return the regressors of η."""
-        return Mapped(self.plan, memory, self.glm.block)
+        return Mapped(self.plan, self.glm.block)
 
     def of_arms(self, n_arms: int) -> Link:
         """Return the link of a model that arms share, for another number of them."""
