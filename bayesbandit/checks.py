@@ -411,6 +411,11 @@ def arm_names(arms: object) -> tuple[Name, ...]:
     return names
 
 
+def without_none[K, V](values: Mapping[K, V | None]) -> dict[K, V]:
+    """Return the entries that are not None."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
 def json_text(value: object) -> str:
     """Return values as JSON, those of NumPy too; a row with names is an object, and dates are as
     `str` shows them."""

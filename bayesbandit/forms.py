@@ -205,6 +205,11 @@ def nodes_form(state: State, most: int, ends: Callable[[], Array]) -> Form:
     }
 
 
+def picked(arrays: Mapping[str, Array], at: int | slice | Array | list[int] | None) -> Arrays:
+    """Return the values of each array at these places of its first axis; None: a new first axis."""
+    return {name: array[at] for name, array in arrays.items()}
+
+
 def prefixed(prefix: str, form: Mapping[Any, object]) -> Form:
     """Return the form of a dict whose keys begin with a prefix."""
     return {key if key is ... else prefix + key: one for key, one in form.items()}

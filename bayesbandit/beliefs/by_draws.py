@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import Array, floats
-from bayesbandit.forms import Arrays, Form, State
+from bayesbandit.forms import Arrays, Form, State, picked
 from bayesbandit.predictions import Draws, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.schedule import Schedule
@@ -215,7 +215,7 @@ class ByFits[F: Fit](ByDraws):
         """Fit arm k to its first n rounds."""
         rounds = self.rounds.of(k)
         if n >= self.least:
-            fit = self.fit({role: v[:n] for role, v in rounds.items()}, self.rng(k, n))
+            fit = self.fit(picked(rounds, slice(n)), self.rng(k, n))
         else:
             fit = self.unfitted(rounds)
         self.fits = (*self.fits[:k], fit, *self.fits[k + 1 :])

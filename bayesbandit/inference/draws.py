@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Array
+from bayesbandit.forms import picked
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -169,7 +170,7 @@ class SampledDraws(Known):
         """Pick draws at random."""
         flat = self.flat(plan)
         chosen = rng.choice(len(next(iter(flat.values()))), size)
-        return {k: v[chosen] for k, v in flat.items()}
+        return picked(flat, chosen)
 
     def chains(
         self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
@@ -182,7 +183,7 @@ class SampledDraws(Known):
         flat = self.flat(plan)
         S = len(next(iter(flat.values())))
         chosen = rng.choice(S, size, replace=size > S)
-        return plan.outcomes.mean_reward({k: v[chosen] for k, v in flat.items()}, x)
+        return plan.outcomes.mean_reward(picked(flat, chosen), x)
 
     def moments(self, plan: Plan, x: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         means = plan.outcomes.mean_reward(self.for_moments(plan), x)

@@ -19,7 +19,7 @@ import numpy as np
 from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.checks import Array, integer, shown
+from bayesbandit.checks import Array, integer, shown, without_none
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.base import (
     COMPILE,
@@ -271,7 +271,7 @@ class Plan:
                     view = view_op(v.owner.inputs[0])
                     graph.change_node_input(v.owner, 0, view, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
-            given = {k: v for k, v in rows.items() if v is not None}
+            given = without_none(rows)
             set_rows(model, {"weight": np.ones(len(rows["x"]))} | given)
         return model
 

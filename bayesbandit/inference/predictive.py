@@ -12,6 +12,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit import checks
 from bayesbandit.checks import Array, Contexts
 from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.forms import picked
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Draws
@@ -154,7 +155,7 @@ def responses(plan: Plan, draws: Draws, x: Array, seed: int) -> Array:
         )
     built = plan.on(rows)
     name = rewards_of(built, plan.model.name)
-    posterior = az.convert_to_dataset({k: v[None] for k, v in draws.items()})
+    posterior = az.convert_to_dataset(picked(draws, None))
     with COMPILE, silenced():
         tree = pm.sample_posterior_predictive(
             posterior,

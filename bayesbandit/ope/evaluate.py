@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from bayesbandit.checks import Array, Name, number
+from bayesbandit.checks import Array, Name, number, without_none
 from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import Bounds
@@ -112,7 +112,7 @@ class Evaluation:
 
     def simultaneous(self) -> pd.DataFrame:
         """Return simultaneous intervals (max-t): estimate, low and high, by policy."""
-        estimates = {name: e for name, e in self.estimates.items() if e is not None}
+        estimates = without_none(self.estimates)
         ends = max_t(estimates, self.level)
         rows = {name: (e.value, *ends[name][:2]) for name, e in estimates.items()}
         return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high"])
@@ -177,7 +177,7 @@ class Evaluation:
         }
         estimates, unsupported = _judged(self.data, questions)
         table = _table(estimates, unsupported).rename_axis(["policy", "subgroup"])
-        ends = max_t({key: e for key, e in estimates.items() if e is not None}, self.level)
+        ends = max_t(without_none(estimates), self.level)
         lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
         return table.assign(low_all=table.index.map(lows), high_all=table.index.map(highs))
 

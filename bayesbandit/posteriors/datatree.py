@@ -12,6 +12,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES
+from bayesbandit.forms import picked
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Draws, Rows
@@ -161,7 +162,7 @@ def _of_rows(log_density: LogDensity, draws: Draws, data: Rows) -> Array:
     1."""
     data = {**data, "weight": np.ones(len(data["x"]))}
     n = len(data["x"])
-    each = [log_density(draws, {k: v[[i]] for k, v in data.items()}) for i in range(n)]
+    each = [log_density(draws, picked(data, [i])) for i in range(n)]
     return np.array(each).reshape(n, len(next(iter(draws.values())))).T
 
 

@@ -65,8 +65,8 @@ def fit(
     checks.one_of(engine, "engine", choices())
     checks.integer(draws, "draws", 4)
     checks.integer(chains, "chains", 1)
-    knobs: dict[str, Any] = {"tune": tune, "target_accept": target_accept, "cores": cores}
-    knobs = {name: value for name, value in knobs.items() if value is not None}
+    asked: dict[str, Any] = {"tune": tune, "target_accept": target_accept, "cores": cores}
+    knobs = checks.without_none(asked)
     if tune is not None:
         checks.integer(tune, "tune")
     if target_accept is not None:

@@ -235,7 +235,7 @@ class Posterior:
             self.seed,
             self._attributes(),
             self.known.stats,
-            {k: v for k, v in names.items() if v is not None},
+            checks.without_none(names),
             self.plan.row_likelihood.refused,
         )
 
@@ -255,4 +255,4 @@ class Posterior:
             "acceptance": d.acceptance,
             "log_evidence": self.log_evidence,
         }
-        return {k: v for k, v in attributes.items() if v is not None}
+        return checks.without_none(attributes)

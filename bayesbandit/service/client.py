@@ -125,7 +125,7 @@ class Client:
 
         Raise OSError if none came, and ValueError if the server refuses it.
         """
-        body = json_text({name: one for name, one in asked.items() if one is not None})
+        body = json_text(checks.without_none(asked))
         end = time.monotonic() + self.timeout
         before = ""
         while True:

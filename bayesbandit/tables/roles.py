@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, cast
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, without_none
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     COLUMN_ROLES,
@@ -96,7 +96,7 @@ def roles_of(
     if unknown := [role for role in given if role not in COLUMN_ROLES]:
         raise TypeError(f"a column must be one of {list(COLUMN_ROLES)}; got {unknown[0]!r}")
     columns: list[Name] = list(frame.columns)
-    named: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
+    named: dict[str, Name] = without_none(given)
     probability_columns = dict(probabilities or {})
     to_keep = names_in(keep)
     contexts = None if x is None else names_in(x)

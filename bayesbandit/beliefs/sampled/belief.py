@@ -29,7 +29,7 @@ from bayesbandit.beliefs.sampled.cloud import (
 )
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.checks import Array
-from bayesbandit.forms import Arrays, Form, Row, State, check, demand, prefixed, unprefixed
+from bayesbandit.forms import Arrays, Form, Row, State, check, demand, picked, prefixed, unprefixed
 from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -226,7 +226,7 @@ class SampledBelief(ByDraws):
         rows = self.rounds.of(self._arm(g)) if cloud.seen < last else {}
         while cloud.seen < last and not cloud.spent:
             end = min(cloud.seen + step, last)
-            new_rows = {role: v[cloud.seen : end] for role, v in rows.items()}
+            new_rows = picked(rows, slice(cloud.seen, end))
             likelihood = self.plan.row_likelihood(cloud.values, new_rows)
             cloud = cloud.after(likelihood, end - cloud.seen, least)
         self.clouds[g] = cloud
@@ -277,8 +277,8 @@ class SampledBelief(ByDraws):
         if spec.frozen and values:  # keep one random draw; the sampler continues from it
             i = rng.integers(spec.draws)
             last = state[0] if state else {}
-            values = {name: v[i : i + 1] for name, v in values.items()}
-            one = {**last, **{name: v[0] for name, v in values.items()}}
+            values = picked(values, slice(i, i + 1))
+            one = {**last, **picked(values, 0)}
             state = [one] if self._shapes_of_state(self.plan).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
@@ -483,4 +483,4 @@ class SampledBelief(ByDraws):
 
 def _one_chain(values: Draws, state: Any = None) -> SampledDraws:
     """Return draws (S, *shape) by name as those of one chain."""
-    return SampledDraws({name: v[None] for name, v in values.items()}, state)
+    return SampledDraws(picked(values, None), state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from bayesbandit.checks import Array
+from bayesbandit.forms import picked
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan
 
@@ -31,7 +32,7 @@ class Watch:
         if self.complained or n < MIN_ROUNDS_TO_CHECK or self._order.get(g) == n.bit_length():
             return
         self._order[g] = n.bit_length()
-        draws = {k: v[0] for k, v in sampled.values.items()}
+        draws = picked(sampled.values, 0)
         means = plan.outcomes.mean_reward(draws, x[-CHECKED_CONTEXTS:])
         S = len(means)
         poor = mixed_badly(means.reshape(S, -1))

@@ -29,6 +29,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import made_whole
+from bayesbandit.forms import picked
 from bayesbandit.inference.base import (
     Improper,
     NotFinite,
@@ -280,7 +281,7 @@ class ConjugateEngine:
         binary = self.is_beta
         reward = self.density.inputs["reward"]
         data = self._random(tested)
-        each = [{k: v[[i]] for k, v in data.items()} for i in range(len(tested))]
+        each = [picked(data, [i]) for i in range(len(tested))]
         # one row at a time: what each reward adds by itself
         constant, *added = np.array([self._sum(one, on_data=True) for one in each]).T
         # a reward of likelihood 0 has log p = −∞ at every v, and so c = −∞

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Array
+from bayesbandit.forms import picked
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
@@ -93,7 +94,7 @@ def trial(block: ExactGaussian) -> Data:
     where it has none, or where these have no density."""
     density = block.density
     some = slice(TESTED_ROWS if block.row_wise else None)
-    data = block.data(**{k: v[some] for k, v in density.own.items()})
+    data = block.data(**picked(density.own, some))
     at_0 = block.part(np.zeros((1, block.dim)), data, (1.0,))[1]
     useful = len(data[0]) and np.isfinite(at_0)
     return data if useful or not block.row_wise else random_rows(density, seed=0)

@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
+from bayesbandit.forms import picked
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import Density
@@ -72,10 +73,10 @@ class LogDensity:
         at_once = n if self.refused else PIECE  # rows
         total = np.zeros(S)
         for i in range(0, n, at_once):
-            piece = {role: v[i : i + at_once] for role, v in rows.items()}
+            piece = picked(rows, slice(i, i + at_once))
             step = max(1, PIECE // len(piece["x"]))
             for s in range(0, S, step):
-                part = {k: v[s : s + step] for k, v in draws.items()}
+                part = picked(draws, slice(s, s + step))
                 total[s : s + step] += self._sum(self._likelihood, part, piece)
         return total
 
@@ -83,7 +84,7 @@ class LogDensity:
         """Return the joint log densities (S,) of the variables and the rewards; −∞ instead of
         NaN."""
         # the prior does not depend on rows: one is enough for the graph's inputs
-        few = rows if self.refused else {role: v[:1] for role, v in rows.items()}
+        few = rows if self.refused else picked(rows, slice(1))
         # log p(θ, r) = log p(r | θ) + log p(θ)
         return self(draws, rows) + self._sum(self._rest, draws, few)
 

@@ -17,6 +17,7 @@ from pytensor.graph.replace import clone_replace
 
 from bayesbandit.checks import Array
 from bayesbandit.declaring.observed import check_whole, made_whole
+from bayesbandit.forms import picked
 from bayesbandit.inference.base import COMPILE, NoElement
 from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.graph_analysis.density import containers
@@ -66,7 +67,7 @@ class PossibleRewards:
             allowed = self._are_possible(rows, draws)
         if not allowed.all():
             i = int(allowed.argmin())
-            row = {role: v[[i]] for role, v in rows.items()}
+            row = picked(rows, [i])
             examples = [r for r in EXAMPLE_REWARDS.tolist() if self._allows(row, r, draws)]
             if not examples:
                 self._log_density.of_terms(self._prior.start, row)  # raises NoElement
@@ -105,7 +106,7 @@ class PossibleRewards:
         possible = np.zeros(len(rows["reward"]), dtype=bool)
         for points in self._tried(draws):
             if (at := np.flatnonzero(~possible)).size:
-                part = {role: v[at] for role, v in rows.items()}
+                part = picked(rows, at)
                 possible[at] = self._are_likely(points, part)
         return possible
 
@@ -128,7 +129,7 @@ class PossibleRewards:
         if n > 1 and any(each.shape[1:2] != (n,) for each in finite):
             if self._log_density.refused:
                 return np.ones(n, dtype=bool)  # no row has a likelihood of its own
-            single_rows = ({role: v[[i]] for role, v in rows.items()} for i in range(n))
+            single_rows = (picked(rows, [i]) for i in range(n))
             return np.concatenate([self._are_likely(points, row) for row in single_rows])
         likely = np.ones((1, n), dtype=bool)
         for each in finite:
@@ -142,7 +143,7 @@ class PossibleRewards:
         for more in draws:
             if more:
                 chosen = np.linspace(0, len(next(iter(more.values()))) - 1, PRIOR_DRAWS).astype(int)
-                yield {k: v[chosen] for k, v in more.items()}
+                yield picked(more, chosen)
 
     @cached_property
     def _points(self) -> Draws:

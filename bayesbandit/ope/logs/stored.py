@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.checks import Name
+from bayesbandit.forms import picked
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
 from bayesbandit.tables.encoder import Encoder
@@ -74,7 +75,7 @@ def of_decisions(
         warnings.warn(
             f"the contexts of {erased} decisions are erased: they are left out", stacklevel=3
         )
-        parts = {name: values[has_context] for name, values in parts.items()}
+        parts = picked(parts, has_context)
     parts["arms"] = tuple(arms)
     if begun.encoder is not None:
         parts["encoder"] = Encoder.from_dict(begun.encoder)

@@ -19,7 +19,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Form, Numbers, Real, State, Whole
+from bayesbandit.forms import Form, Numbers, Real, State, Whole, picked
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import least_squares, penalised, scores
 
@@ -182,7 +182,7 @@ class PolicyBelief(ByDraws):
         self.mixture: Mixture | None = None
         if n == 0:
             return
-        rounds = {role: values[:n] for role, values in self.rounds.of().items()}
+        rounds = picked(self.rounds.of(), slice(n))
         x = rounds["x"]
         low, high = self.spec.rewards
         reward = (rounds["reward"] - low) / (high - low)
