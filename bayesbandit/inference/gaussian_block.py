@@ -18,12 +18,12 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, improper, refuse, sound
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.distributions import factor
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.feature_map import FeatureMap
 from bayesbandit.inference.graph_analysis.quadratic import (
-    Data,
     Given,
     affine,
     gradient,
@@ -197,32 +197,32 @@ class GaussianBlock:
         inputs = [m, *self.given, *self.density.inputs.values()]
         return Compiled(inputs, [slope, gradient(slope.sum(), m), cut])
 
-    def _arguments(self, data: Data | None, given: Given) -> list[Array]:
+    def _arguments(self, data: Rows | None, given: Given) -> list[Array]:
         """Return given values and those data that the model has, as compiled functions take
         them."""
         values = [np.asarray(v, dtype=np.float64) for v in given]
         return values if data is None else [*values, *self.density.arguments(data)]
 
-    def natural(self, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
+    def natural(self, data: Rows | None, given: Given = ()) -> tuple[Array, Array]:
         """Return Λ (D, D) and η (D,) of the likelihood of rows; without rows, of the prior."""
         # (8): the gradient is η − Λθ
         slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
         # symmetric, as a Hessian is, also in its last digits
         return -0.5 * (slopes + slopes.T), shift.copy()
 
-    def part(self, Z: Array, data: Data | None, given: Given = ()) -> tuple[Array, Array]:
+    def part(self, Z: Array, data: Rows | None, given: Given = ()) -> tuple[Array, Array]:
         """Return gradients (S, D) and values (S,) of the likelihood of rows at Z (S, D); without
         rows, of the prior."""
         function = self._prior if data is None else self._likelihood
         slopes, values = function(Z, *self._arguments(data, given))
         return np.broadcast_to(slopes, Z.shape), np.broadcast_to(values, len(Z))
 
-    def at(self, z: Array, data: Data, given: Given = ()) -> tuple[Array, float]:
+    def at(self, z: Array, data: Rows, given: Given = ()) -> tuple[Array, float]:
         """Return the gradient (D,) and the value of the whole log density at z (D,)."""
         prior, likelihood = (self.part(z[None], rows, given) for rows in (None, data))
         return prior[0][0] + likelihood[0][0], float(prior[1][0] + likelihood[1][0])
 
-    def curvature(self, m: Array, data: Data, given: Given = ()) -> tuple[Array, Array, float]:
+    def curvature(self, m: Array, data: Rows, given: Given = ()) -> tuple[Array, Array, float]:
         """Return the likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
         slope, curvature, value = self._curvature(m, *self._arguments(data, given))
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
@@ -234,7 +234,7 @@ class GaussianBlock:
         (n,)."""
         data = self.data(x, reward, weight, arm)
         ones = (1.0,) * len(self.given)
-        shift, curvature, value = self.curvature(np.zeros(len(data[0])), data, ones)
+        shift, curvature, value = self.curvature(np.zeros(len(data["x"])), data, ones)
         precision = -curvature
         if not np.isfinite([*shift, *precision, value]).all():
             raise self.not_finite(value)
@@ -274,18 +274,18 @@ class GaussianBlock:
         reward: Array | None = None,
         weight: Array | None = None,
         arm: Array | None = None,
-    ) -> Data:
-        """Return rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
+    ) -> Rows:
+        """Return rows x (n, d), reward, weight, arm (n,) by role; without a weight, 1."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         n = len(x)
         if self.n_arms is not None and arm is None:
             raise ValueError("the model depends on the arm: give the arm of each row; got none")
-        return (
-            x,
-            np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),
-            np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
-            np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
-        )
+        return {
+            "x": x,
+            "reward": np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),
+            "weight": np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
+            "arm": np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
+        }
 
     def linear_map(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         """Return the mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
@@ -303,14 +303,14 @@ class GaussianBlock:
         A, b = self._linear_map(rows)
         return A.reshape(-1, K, self.dim), b.reshape(-1, K)
 
-    def mean_map(self, data: Data) -> tuple[Array, Array]:
+    def mean_map(self, data: Rows) -> tuple[Array, Array]:
         """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
-        return self.linear_map(data[0], None if self.n_arms is None else data[3])
+        return self.linear_map(data["x"], None if self.n_arms is None else data["arm"])
 
-    def _linear_map(self, data: Data) -> tuple[Array, Array]:
+    def _linear_map(self, data: Rows) -> tuple[Array, Array]:
         def mean_rewards(Z: Array) -> Array:
             [means] = self._means(Z, *self.density.arguments(data))
-            return np.broadcast_to(means, (len(Z), len(data[0])))
+            return np.broadcast_to(means, (len(Z), len(data["x"])))
 
         # slopes are rows of A', by coordinate of θ
         A, b = affine(mean_rewards, self.dim)

@@ -90,11 +90,10 @@ class Link:
         has likelihood 0 for all variables.
         """
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
-        data = x, reward, weight, arm
+        rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
         try:
-            self.glm.check(data)
+            self.glm.check(rows)
         except NotThisEngine:
-            rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
             self.plan.check_possible(rows)
             raise
         z, offset = of.features(x, arm if of.joint else None)
@@ -103,7 +102,7 @@ class Link:
         group = np.zeros_like(arm) if of.joint else np.ascontiguousarray(arm)
         ridges = of.ridges
         family = self.glm.family
-        power = self.glm.weights(data)
+        power = self.glm.weights(rows)
         share = np.zeros(len(x))
         if tick is not None:
             share = ridges.share_of(tick, group)
@@ -130,10 +129,9 @@ class Link:
         assert rounds is not None
         for g in groups:
             rows = rounds.of(None if of.joint else g)
-            data = self.glm.block.data(**rows)
-            reward = data[1]
-            power = self.glm.weights(data)
-            n = len(data[1])
+            reward = rows["reward"]
+            power = self.glm.weights(rows)
+            n = len(reward)
             tick = rounds.tick
             if tick is not None and not of.joint:
                 tick = tick[rounds.arm == g]

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import matching
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.distributions import (
     RELATIVE_TOLERANCE,
     Gaussian,
@@ -24,7 +25,7 @@ from bayesbandit.inference.exact.distributions import (
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural
+from bayesbandit.inference.graph_analysis.quadratic import Given, Natural
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -59,14 +60,14 @@ class ExactGaussian(GaussianBlock):
         """Return what makes a density in the noise scale one in q."""
         return 0.0
 
-    def log_density(self, theta: Array, q: float, *parts: Data | None) -> float:
+    def log_density(self, theta: Array, q: float, *parts: Rows | None) -> float:
         """Return the log density of θ (D,) and q, of rows and of the prior, None, among the
         parts."""
         values = [self.part(theta[None], data, self.scale_at(q))[1][0] for data in parts]
         # p(q) = p(s) |ds/dq| is a matter of the prior; rows have one likelihood in either
         return float(sum(values)) + self.log_jacobian(q) * (None in parts)
 
-    def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
+    def scalars(self, theta: Array, *parts: Rows | None) -> tuple[float, float, float]:
         """Return h, β and c of `log_density` at θ (D,) as c + h log q − βq."""
         return 0.0, 0.0, self.log_density(theta, 1.0, *parts)
 
@@ -79,7 +80,7 @@ class ExactGaussian(GaussianBlock):
         # c, h and β are what is left at θ = 0
         return Natural(*natural, *self.scalars(np.zeros(self.dim), None))
 
-    def of_rows(self, data: Data) -> tuple[Array, Array]:
+    def of_rows(self, data: Rows) -> tuple[Array, Array]:
         """Return Λ and η of rows. Where they are `row_wise` each is an observation of precision p
         and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
@@ -127,7 +128,7 @@ class ExactGaussian(GaussianBlock):
         known = Gaussian(mean, precision, L, 0.0)
         return replace(known, log_evidence=constant - rate + known.log_volume)
 
-    def checked(self, known: Gaussian, data: Data) -> None:
+    def checked(self, known: Gaussian, data: Rows) -> None:
         """Run the identity test: at the mean and up to four sds from it, at q from the middle and
         the tails, the model's log density of these rows and its gradient in θ are those of
         `known`, to rounding or to 1e-5 posterior sds."""

@@ -21,13 +21,14 @@ import numpy as np
 from bayesbandit.checks import Array
 from bayesbandit.forms import picked
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.exact.distributions import StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible, check_on_own_rows
 from bayesbandit.inference.graph_analysis.form import quartered
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given
+from bayesbandit.inference.graph_analysis.quadratic import Given
 from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
@@ -63,7 +64,7 @@ def noise_scale(model: pm.Model) -> str:
     return str(positive[0].name)
 
 
-def exponent(block: ExactGaussian, data: Data, name: str) -> float:
+def exponent(block: ExactGaussian, data: Rows, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in block.density.terms if t.on_data), "the likelihood")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
@@ -89,18 +90,18 @@ def exponent(block: ExactGaussian, data: Data, name: str) -> float:
     return k
 
 
-def trial(block: ExactGaussian) -> Data:
+def trial(block: ExactGaussian) -> Rows:
     """Return some of the model's own rows, or all of them where they are not apart; random ones
     where it has none, or where these have no density."""
     density = block.density
     some = slice(TESTED_ROWS if block.row_wise else None)
     data = block.data(**picked(density.own, some))
     at_0 = block.part(np.zeros((1, block.dim)), data, (1.0,))[1]
-    useful = len(data[0]) and np.isfinite(at_0)
+    useful = len(data["x"]) and np.isfinite(at_0)
     return data if useful or not block.row_wise else random_rows(density, seed=0)
 
 
-def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
+def check_inverse_gamma(engine: NormalInverseGamma, data: Rows) -> None:
     """Run the identity test: at θ = 0, prior and likelihood are c + h log q − βq."""
     zero = np.zeros(engine.dim)
     # q = s^k at each of these scales
@@ -157,7 +158,7 @@ class NormalInverseGamma(ExactGaussian):
         # s = q^{1/k}: |ds/dq| = q^{1/k − 1} / |k|
         return (1.0 / self.exponent - 1.0) * math.log(q) - math.log(abs(self.exponent))
 
-    def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
+    def scalars(self, theta: Array, *parts: Rows | None) -> tuple[float, float, float]:
         return read_off(lambda q: self.log_density(theta, q, *parts))
 
     def about(

@@ -10,11 +10,10 @@ import numpy as np
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import check_start, improper
-from bayesbandit.inference.draws import Draws
+from bayesbandit.inference.draws import Draws, Rows
 from bayesbandit.inference.gibbs.layout import Layout, apart, layout
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading, with_rows
-from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import conditionals, sweeps
 
@@ -32,7 +31,7 @@ class Problem:
     """
 
     reading: Reading
-    data: Data
+    data: Rows
     layout: Layout
     owner: Array
     places: Mapping[str, Array]
@@ -193,12 +192,12 @@ class Problem:
             raise self.reading.refusal(reason, of_rows=True)
 
 
-def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
+def lay_out(reading: Reading, data: Rows, noise: RowNoise | None = None) -> Problem:
     """Return the density of these rows, laid out; refuse rows whose terms have another form.
 
     noise: of every row, where that is known: the likelihood is then not read.
     """
-    variables = reading.variables(len(data[0]))
+    variables = reading.variables(len(data["x"]))
     A, b = reading.mean_map(data)
     if noise is None:
         form = apart(reading.form(data, variables, reading.density.terms), A, b)

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.layout import Apart, apart
 from bayesbandit.inference.graph_analysis.degrees import Analytic
@@ -34,7 +35,7 @@ from bayesbandit.inference.graph_analysis.form import (
     together,
 )
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
-from bayesbandit.inference.graph_analysis.quadratic import Data, total
+from bayesbandit.inference.graph_analysis.quadratic import total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import sweeps
 
@@ -109,7 +110,7 @@ class Reading(GaussianBlock):
         places[MEAN] = np.arange(ends[True], ends[True] + n)
         return Variables(places, self.bounds, {MEAN, *by_row}, ends[True] + n, ends[False])
 
-    def prior(self, data: Data, variables: Variables, A: Array, b: Array) -> Apart:
+    def prior(self, data: Rows, variables: Variables, A: Array, b: Array) -> Apart:
         """Return the form of the prior, of rows with the mean rewards A θ + b.
 
         It is read once where no variable has a value for each row.
@@ -123,7 +124,7 @@ class Reading(GaussianBlock):
             self._prior_form = prior
         return prior
 
-    def form(self, data: Data, variables: Variables, of: Sequence[Term]) -> Form:
+    def form(self, data: Rows, variables: Variables, of: Sequence[Term]) -> Form:
         """Return the form of these terms of the log density of these rows."""
         rows = self.density.arguments(data)
         forms: list[Form] = []
@@ -161,12 +162,12 @@ def within_bounds(graph: Variable, analytic: Analytic) -> Variable:
 
 
 def with_rows(
-    prior: Apart, noise: RowNoise, data: Data, variables: Variables, A: Array, b: Array
+    prior: Apart, noise: RowNoise, data: Rows, variables: Variables, A: Array, b: Array
 ) -> Apart:
     """Return the form of a prior with rows of such noise, with mean rewards m = Aθ + b: with
     Σ −½ log σ² − weight (m − reward)² / 2σ², σ² = κ Π v^e."""
     assert noise.factor is not None
-    _, reward, weight, _ = data
+    reward = data["reward"]
     n = len(reward)
     # log N(r | m, κ Π v^e / w) = −½ Σ e u − ½ w/κ exp(−e'u) (m − r)² + a constant
     exponents = np.array(list(noise.powers.values()))
@@ -178,7 +179,7 @@ def with_rows(
     # each row has −½ log σ², and log σ² = log κ + Σ e u
     linear = prior.linear - np.bincount(places.ravel(), 0.5 * e, P)
     powers = csr_array((-e, places.ravel(), len(exponents) * np.arange(n + 1)), (n, P))
-    coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
+    coef = -0.5 / noise.factor * (data["weight"] if noise.weighted else np.ones(n))
     dense = Squares(
         np.concatenate([prior.dense.coef, coef]),
         below([prior.dense.powers, powers], P),

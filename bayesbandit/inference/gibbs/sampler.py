@@ -17,7 +17,7 @@ from scipy.linalg import cho_solve
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import NotThisEngine, matching
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Rows, SampledDraws
 from bayesbandit.inference.exact.distributions import factor
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import (
@@ -30,7 +30,6 @@ from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
 from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.rewrite_products import Draws
 from bayesbandit.inference.graph_analysis.degrees import depends_on
-from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
 from bayesbandit.kernels.gibbs import conditionals, sweeps
 from bayesbandit.runtime.one_thread import one_thread
@@ -137,7 +136,7 @@ class Gibbs(Reading):
 
     def sample(
         self,
-        data: Mapping[str, Array],
+        data: Rows,
         draws: int = 1000,
         chains: int = 4,
         tune: int | None = None,
@@ -154,7 +153,7 @@ class Gibbs(Reading):
         rows = self.data(**data)
         if tune is None:
             tune = self.burn_in if start is None else RESUMED_BURN_IN
-        n = len(rows[0])
+        n = len(rows["x"])
         tested = int(start[0].get(TESTED_ROWS_KEY, 0)) if start else 0
         kept: list[Position] = []
         last: list[Position] = []
@@ -162,7 +161,7 @@ class Gibbs(Reading):
             whole, sweep = self.target(rows)
             for i, stream in enumerate(np.random.SeedSequence(seed).spawn(chains)):
                 rng = np.random.default_rng(stream)
-                state = self.resumed(start[i % len(start)], rows) if start else self.start(n, rng)
+                state = self.resumed(start[i % len(start)], n) if start else self.start(n, rng)
                 state = self.beginning(whole, state, cold=not start)
                 values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
                 kept.append(values)
@@ -187,7 +186,7 @@ class Gibbs(Reading):
         """How many sweeps there are before the draws of chains that begin anywhere."""
         return BURN_IN_SWEEPS
 
-    def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
+    def target(self, rows: Rows) -> tuple[Problem, Sweep | None]:
         """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
         return lay_out(self, rows, self.noise), None
 
@@ -199,7 +198,7 @@ class Gibbs(Reading):
         self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))  # or raise
         return state
 
-    def check(self, whole: Problem, rows: Data, state: Position) -> None:
+    def check(self, whole: Problem, rows: Rows, state: Position) -> None:
         """Run the identity test on these rows, about a state."""
         whole.check(state, np.random.default_rng(0))
 
@@ -210,11 +209,9 @@ class Gibbs(Reading):
             for k, shape in self.shapes(n).items()
         }
 
-    def resumed(self, state: Position, data: Data) -> Position:
-        """Return a copy of a state for these data: variables of rows that were not there begin at
-        1."""
+    def resumed(self, state: Position, n: int) -> Position:
+        """Return a copy of a state for n rows: variables of rows that were not there begin at 1."""
         state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
-        n = len(data[0])
         for k in self.by_row:
             value = state[k]
             state[k] = np.ones(n)

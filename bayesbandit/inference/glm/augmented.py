@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Array
+from bayesbandit.forms import picked
 from bayesbandit.inference.base import matching, refuse
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks
 from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
@@ -26,7 +28,6 @@ from bayesbandit.inference.gibbs.sampler import BURN_IN_SWEEPS, ENGINE, Gibbs, P
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.degrees import depends_on
-from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -63,9 +64,9 @@ def mixture(family: Family, reward: Array, weight: Array, b: Array) -> tuple[Arr
     return weight * number, weight * (reward - 0.5 * number), b
 
 
-def observed(whole: Problem, A: Array, b: Array, link: Link, data: Data) -> sweeps.Rewards:
+def observed(whole: Problem, A: Array, b: Array, link: Link, data: Rows) -> sweeps.Rewards:
     """Return rewards with η = A θ + b, as `sweeps.sweep` observes them."""
-    _, reward, _, _ = data
+    reward = data["reward"]
     weight = link.weights(data)
     prior = whole.layout.terms.groups[0].copy()
     n, D = A.shape
@@ -111,7 +112,7 @@ class Augmented(Gibbs):
     def burn_in(self) -> int:
         return BURN_IN_SWEEPS if self.rest else TUNE_COEFFICIENTS
 
-    def target(self, rows: Data) -> tuple[Problem, Sweep]:
+    def target(self, rows: Rows) -> tuple[Problem, Sweep]:
         self.link.check(rows)
         A, b = self.mean_map(rows)
         rewards = observed(self.whole, A, b, self.link, rows)
@@ -125,7 +126,7 @@ class Augmented(Gibbs):
         """Return the state, from which sweeps climb."""
         return state
 
-    def check(self, whole: Problem, rows: Data, state: Position) -> None:
+    def check(self, whole: Problem, rows: Rows, state: Position) -> None:
         super().check(whole, rows, state)
         A, b = self.mean_map(rows)
         self.link.check(rows, A @ whole.flat(state)[0] + b)
@@ -134,12 +135,12 @@ class Augmented(Gibbs):
 def worked(reading: Reading) -> Problem:
     """Return the working model, laid out for `observed`: of one row of next to no weight, which
     stands for a group of none. No row enters the prior (`Link`)."""
-    rows = reading.density.own
-    n = len(rows["x"])
-    x = rows["x"][:1] if n else np.ones((1, reading.density.n_features))
-    arm = rows.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
+    row = picked(reading.density.own, slice(1))
+    if not len(row["x"]):
+        row = {"x": np.ones((1, reading.density.n_features)), "arm": np.zeros(1)}
+    row |= {"reward": np.zeros(1), "weight": np.full(1, NO_WEIGHT)}
     # log p of the prior alone, in arrays that have a place for the rows' statistics
-    problem = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
+    problem = lay_out(reading, reading.data(**row))
     if len(problem.layout.terms.groups) != 1 or problem.layout.dense.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
     return problem

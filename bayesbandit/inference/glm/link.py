@@ -24,11 +24,12 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
-from bayesbandit.inference.graph_analysis.quadratic import Data, total
+from bayesbandit.inference.graph_analysis.quadratic import total
 from bayesbandit.inference.graph_analysis.rewrites import merged, simplified
 from bayesbandit.inference.graph_analysis.rows import DATA_ROW, RowWalk
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -101,9 +102,12 @@ class Link:
 
     def _log_p(self, eta: Array, reward: Array, weight: Array) -> float:
         """Return the log likelihood of rows (n,) together."""
-        x = np.ones((len(reward), self.density.n_features))
-        rows = self.density.arguments((x, reward, weight, np.zeros(len(reward), dtype=np.int64)))
-        [value] = self._likelihood((eta - self.shift) / self.slope, *rows)
+        n = len(reward)
+        x = np.ones((n, self.density.n_features))
+        arm = np.zeros(n, dtype=np.int64)
+        rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
+        arguments = self.density.arguments(rows)
+        [value] = self._likelihood((eta - self.shift) / self.slope, *arguments)
         return float(value)
 
     def _recognised(self, slope: float, shift: float) -> tuple[Family, float, float]:
@@ -155,14 +159,14 @@ class Link:
         if why := analytic.fault(graph, most=1):
             raise refuse(self.engine, f"{label}: {why}")
 
-    def weights(self, data: Data) -> Array:
+    def weights(self, data: Rows) -> Array:
         """Return the powers (n,) of rows' likelihoods."""
-        return data[2] if self.weighted else np.ones(len(data[0]))
+        return data["weight"] if self.weighted else np.ones(len(data["x"]))
 
-    def check(self, data: Data, eta: Array | None = None) -> None:
+    def check(self, data: Rows, eta: Array | None = None) -> None:
         """Run the identity test: the model's log likelihood is the family's, but for a constant,
         for each of these rewards, near and far; and of these rows together at their η (n,)."""
-        new = np.array(sorted(set(data[1].tolist()) - self._tested))
+        new = np.array(sorted(set(data["reward"].tolist()) - self._tested))
         if not (possible := self.family.possible(new)).all():
             reward = float(new[~possible][0])
             reason = f"a reward of {reward:g} is none of a {self.family.name} likelihood"
@@ -171,7 +175,11 @@ class Link:
             self._check_rewards(new[i : i + REWARDS_AT_ONCE])
         if eta is not None and len(eta):
             self._compare(
-                eta, data[1], self.weights(data), LIKELIHOOD_TOLERANCE, ROW_TOLERANCE * len(eta)
+                eta,
+                data["reward"],
+                self.weights(data),
+                LIKELIHOOD_TOLERANCE,
+                ROW_TOLERANCE * len(eta),
             )
 
     def _check_rewards(self, reward: Array) -> None:

@@ -17,7 +17,6 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.graph_analysis.density import Density, read
 from bayesbandit.inference.graph_analysis.eligibility import check_eligible
-from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.inference.target import ascend
 from bayesbandit.runtime.one_thread import one_thread
 
@@ -42,10 +41,10 @@ class Regression(Link):
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
-    def laplace(self, A: Array, b: Array, data: Data) -> Linearized:
+    def laplace(self, A: Array, b: Array, data: Rows) -> Linearized:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         m, R = self.whitening
-        reward = data[1]
+        reward = data["reward"]
         power = self.weights(data)
         # η = A (m + Rφ) + b = (A R) φ + (A m + b)
         theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)
@@ -58,7 +57,7 @@ class Regression(Link):
     def approximated(self, rows: Rows) -> Linearized:
         """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
         data = self.block.data(**rows)
-        A, b = self.block.linear_map(data[0], rows.get("arm"))
+        A, b = self.block.linear_map(data["x"], rows.get("arm"))
         approximation = self.laplace(A, b, data)
         self.check(data, A @ approximation.mean + b)
         return approximation

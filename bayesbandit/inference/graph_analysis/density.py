@@ -22,6 +22,7 @@ from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.checks import Array
 from bayesbandit.declaring.declaration import DATA_NAMES, ROLE_ATTRIBUTE
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.graph_analysis.rewrites import (
     by_rows,
     floating,
@@ -78,11 +79,10 @@ class Density:
         """The terms on rows, but for priors of variables that have a value for each row."""
         return tuple(t for t in self.terms if t.on_data and t.name not in self.by_row)
 
-    def arguments(self, data: Sequence[Array]) -> list[Array]:
+    def arguments(self, data: Rows) -> list[Array]:
         """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
         functions of `inputs`."""
-        by = dict(zip(DATA_NAMES, data, strict=True))
-        return [by[role] for role in self.inputs]
+        return [data[role] for role in self.inputs]
 
     def label(self, name: str) -> str:
         """Return a free variable's name and distribution, as a refusal names it."""

@@ -18,8 +18,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from bayesbandit.checks import Array
 
-Data = tuple[Array, Array, Array, Array]  # x (n, d), reward, weight, arm (n,)
-
 Given = Sequence[float | Array]  # values of the variables that the block is given
 
 

@@ -15,12 +15,13 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import Array
+from bayesbandit.inference.draws import Rows
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.form import quartered, rounded
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given
+from bayesbandit.inference.graph_analysis.quadratic import Given
 
-Curvature = Callable[[Array, Data, Given], tuple[Array, Array, float]]
+Curvature = Callable[[Array, Rows, Given], tuple[Array, Array, float]]
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
@@ -65,8 +66,8 @@ def row_noise(
     if by_row or analytic.fault(likelihood, most=1):
         return nothing
 
-    def at(data: Data, values: Sequence[Array]) -> Seen:
-        n = len(data[0])
+    def at(data: Rows, values: Sequence[Array]) -> Seen:
+        n = len(data["x"])
         known = dict(zip(given, values, strict=True))
         others = {v: np.ones([n if k is None else k for k in v.type.shape]) for v in every}
         where = data, list((others | known).values())
@@ -79,16 +80,17 @@ def row_noise(
 
     here = random_rows(density, seed=0)
     there = random_rows(density, seed=1)
-    weight, weight_there = (data[2] if weights else np.ones(len(data[2])) for data in (here, there))
-    n = len(here[0])
+    weight, weight_there = (
+        data["weight"] if weights else np.ones(len(data["weight"])) for data in (here, there)
+    )
+    n = len(here["x"])
     rng = np.random.default_rng(0)
     ones = [np.ones(v.type.ndim * (n,)) for v in given]
     other = [np.exp(rng.normal(size=one.shape)) for one in ones]
     first = at(here, ones)
     moved = at(here, other)
     second = at(there, other)
-    x, reward, _, arm = here
-    heavier = at((x, reward, there[2], arm), ones)
+    heavier = at({**here, "weight": there["weight"]}, ones)
     if not all((seen.precision > 0.0).all() for seen in (first, moved, second, heavier)):
         return nothing
     by_weight = not weights or close(heavier.precision / first.precision, weight_there / weight)
@@ -115,8 +117,8 @@ def row_noise(
         degrees.of(likelihood) <= 2
         and close(first.precision, weight / factor)
         and close(second.precision, precision)
-        and close(first.centre, reward)
-        and close(second.centre, there[1])
+        and close(first.centre, here["reward"])
+        and close(second.centre, there["reward"])
     ):
         return noise
     names = [str(v.name) for v in given]
@@ -132,7 +134,7 @@ class Seen(NamedTuple):
     left: float
 
 
-def random_rows(density: Density, seed: int) -> Data:
+def random_rows(density: Density, seed: int) -> Rows:
     """Return random rows of positive numbers, of every arm; the first has weight 1."""
     K = density.n_arms or 1
     n = max(5, 2 * K)
@@ -142,7 +144,7 @@ def random_rows(density: Density, seed: int) -> Data:
     arm = rng.integers(0, K, n)
     weight[0] = 1.0
     arm[:K] = np.arange(K)
-    return rows["x"], rows["reward"], weight, arm
+    return rows | {"weight": weight, "arm": arm}
 
 
 def positive(density: Density, n: int, seed: int = 0) -> dict[str, Array]:
