@@ -112,28 +112,24 @@ class Mapped(DeclaredFeatures):
         A, b = self.method.linear_map(x, arm)
         return A, A @ self.centre + b
 
-    def observed(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> tuple[Array, Array]:
+    def observed(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         """Return rows z (n, D) and rewards (n,) of the regression of φ.
 
         A row with its own precision πw becomes a row √π z, √π y of variance 1/w.
         """
-        own = arm if self.plan.model.takes_arm else None
-        z, offset = self(x, own)
-        one = np.ones(len(x)) if weight is None else weight
-        data = {"x": x, "reward": reward, "weight": one, "arm": arm}
+        z, offset = self(x, arm if self.plan.model.takes_arm else None)
+        data = {"x": x, "reward": reward, "weight": weight, "arm": arm}
         if self.method.noise is not None:
             if self.plan.likelihood.of_whole:
                 self.plan.check_possible(data)
             return z, reward - offset
         try:
-            y, precision = self.method.observations(x, reward, weight, own)
+            y, precision = self.method.observations(data)
         except NotFinite:
             self.plan.check_possible(data)
             raise
         self.plan.check_possible(data, possible=True)  # PyMC would cut off the fraction of a count
-        root = np.sqrt(precision / one)
+        root = np.sqrt(precision / weight)
         return z * root[:, None], (y - offset) * root
 
 

@@ -85,9 +85,7 @@ class FeatureMap:
         z = np.column_stack([x, np.ones(len(x))]) if self.model.intercept else x
         return z, np.zeros(len(x))
 
-    def observed(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> tuple[Array, Array]:
+    def observed(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         """Return rows z (n, D) and rewards (n,) of the regression of φ."""
         return x, reward
 
@@ -239,6 +237,7 @@ class Regressions(HalfLives):
         tick: Array | None = None,
     ) -> None:  # fmt: skip
         tick = self.ticks(len(x), tick)
+        weight = np.ones(len(x)) if weight is None else weight
         if self.link is not None:
             if tick is not None:
                 self.advance(tick.max(initial=-np.inf))
@@ -251,10 +250,9 @@ class Regressions(HalfLives):
             self.keep(tick, x, arm, reward, weight)
 
     def _learn_rows(
-        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Update the regressions, with as many rows at once as fit into memory."""
-        weight = np.ones(len(x)) if weight is None else weight
         step = max(1, len(x) if self.plain else MAX_NUMBERS // max(1, self.features.width))
         for part in (slice(i, i + step) for i in range(0, len(x), step)):
             z, y = self.features.observed(x[part], arm[part], reward[part], weight[part])
@@ -266,9 +264,7 @@ class Regressions(HalfLives):
             else:
                 self._weigh([ridges.learn_scored(tick[part], *rows) for ridges in self.each])
 
-    def keep(
-        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
+    def keep(self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array) -> None:
         """Keep rounds that the regressions have learned, for refits."""
         assert self.rounds is not None
         self.rounds.append(x, arm, reward, weight, tick)

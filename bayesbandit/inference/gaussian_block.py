@@ -227,12 +227,9 @@ class GaussianBlock:
         slope, curvature, value = self._curvature(m, *self._arguments(data, given))
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
 
-    def observations(
-        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
-    ) -> tuple[Array, Array]:
+    def observations(self, data: Rows) -> tuple[Array, Array]:
         """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
         (n,)."""
-        data = self.data(x, reward, weight, arm)
         ones = (1.0,) * len(self.given)
         shift, curvature, value = self.curvature(np.zeros(len(data["x"])), data, ones)
         precision = -curvature

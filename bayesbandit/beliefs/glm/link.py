@@ -82,14 +82,13 @@ class Link:
 
     def learn(
         self, of: Regressions, tick: Array | None, x: Array, arm: Array, reward: Array,
-        weight: Array | None,
+        weight: Array,
     ) -> None:  # fmt: skip
-        """Learn rounds x (n, d), arm numbers, rewards, powers of likelihoods (n,; None: 1).
+        """Learn rounds x (n, d), arm numbers, rewards, powers of likelihoods (n,).
 
         tick: when they were decided, if they fade. Raise ValueError and learn nothing if a reward
         has likelihood 0 for all variables.
         """
-        weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
         rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
         try:
             self.glm.check(rows)
@@ -102,7 +101,7 @@ class Link:
         group = np.zeros_like(arm) if of.joint else np.ascontiguousarray(arm)
         ridges = of.ridges
         family = self.glm.family
-        power = self.glm.weights(rows)
+        power = np.ascontiguousarray(self.glm.weights(rows))
         share = np.zeros(len(x))
         if tick is not None:
             share = ridges.share_of(tick, group)

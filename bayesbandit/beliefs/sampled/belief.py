@@ -22,7 +22,6 @@ import numpy as np
 from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import (
     Cloud,
-    Draws,
     Shapes,
     cloud_form,
     restored,
@@ -31,7 +30,7 @@ from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.checks import Array
 from bayesbandit.forms import Arrays, Form, Row, State, check, demand, picked, prefixed, unprefixed
 from bayesbandit.inference.base import Improper, Refusal
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Draws, Rows, SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.graph_analysis.density import read
@@ -349,9 +348,9 @@ class SampledBelief(ByDraws):
         A single reward weights the draws at once: if one of them makes it likely, it is possible.
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
         """
-        likelihood = self._likelihood(x, arm, reward, weight)
-        likely = likelihood is not None and likelihood.max() > -np.inf
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
+        likelihood = self._likelihood(rows if weight is None else {**rows, "weight": weight})
+        likely = likelihood is not None and likelihood.max() > -np.inf
         self.plan.check_possible(rows, [cloud.values for cloud in self.clouds], likely)
         super().update(x, arm, reward, weight)
         if likelihood is not None:
@@ -359,19 +358,15 @@ class SampledBelief(ByDraws):
             g = self._of(int(arm[0]))
             self.clouds[g] = self.clouds[g].after(likelihood, 1, least)
 
-    def _likelihood(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> Array | None:
+    def _likelihood(self, rows: Rows) -> Array | None:
         """Return the log likelihood (S,) of one round under the draws that know all before it; None
         of more rounds, or where there are no such draws."""
-        if len(x) != 1 or not self.weighs:
+        if len(rows["x"]) != 1 or not self.weighs:
             return None
-        g = self._of(int(arm[0]))
+        g = self._of(int(rows["arm"][0]))
         cloud = self.clouds[g]
         if not cloud.values or cloud.spent or cloud.seen != self._count(g):
             return None
-        weight = np.ones(1) if weight is None else weight
-        rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
         return self.plan.row_likelihood(cloud.values, rows)
 
     def learn(self, arms: Iterable[int]) -> None:

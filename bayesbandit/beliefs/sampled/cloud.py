@@ -12,25 +12,26 @@ import numpy as np
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.checks import Array
 from bayesbandit.forms import Form, Numbers, Row, State, Whole, unprefixed
+from bayesbandit.inference.draws import Draws
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.sampled.belief import SampledBelief
 
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
-Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
     """Draws of one posterior with their weights, and the state of their sampler.
 
-    values: the draws; {} before the posterior is proper. state: where the sampler may go on.
-    fitted: the number of rounds from which the draws were computed (−1: none). seen: the number of
-    rounds that the draws and their weights know. since: how many decisions the bandit had made
-    before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
-    the weights, the largest 0; None: all are equal. spent: whether the next rounds are not taken
-    in, since too few draws would have weight: new ones are due. refit: the one that runs in the
-    background. failed: the number of rounds of the last refit there that failed; −1: none.
+    values: the draws (S, *shape) of the free variables by name; {} before the posterior is proper.
+    state: where the sampler may go on. fitted: the number of rounds from which the draws were
+    computed (−1: none). seen: the number of rounds that the draws and their weights know. since:
+    how many decisions the bandit had made before it used them. runs: how often draws have been
+    computed. log_weight (S,): logarithms of the weights, the largest 0; None: all are equal. spent:
+    whether the next rounds are not taken in, since too few draws would have weight: new ones are
+    due. refit: the one that runs in the background. failed: the number of rounds of the last refit
+    there that failed; −1: none.
     """
 
     values: Draws = field(default_factory=dict)
