@@ -80,9 +80,7 @@ class Layout:
     def _put_chances(self, p: Array, which: Array, rows: Array) -> None:
         """Set the propensities p (n,) of the rows of a mask to what their moments give."""
         if which.any():
-            out = np.empty(which.sum())
-            chances(rows[which], -1, self.n_columns, len(self.arms), out)
-            p[which] = out
+            p[which] = chances(rows[which], -1, self.n_columns, len(self.arms))[:, 0]
 
     def floors(self, rows: Array) -> Array:
         """Return the minimum probability (n,) of an arm in decided rows (n, width)."""

@@ -11,7 +11,7 @@ from bayesbandit.bandit.observed import Observed, keys_of
 from bayesbandit.checks import MAX_ABS_VALUE, MAX_TICK, Array, Name, arm_names, floats, one_of
 from bayesbandit.forms import Numbers, Row, check, demand, fits
 from bayesbandit.history import Layout
-from bayesbandit.kernels.propensities import all_chances, put_own
+from bayesbandit.kernels.propensities import chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
 from bayesbandit.many_arms import Comparison
 from bayesbandit.predictions import JointRows, deviation
@@ -181,9 +181,8 @@ class Decision:
         self.settle(sds=False)
         rows = self.rows.reshape(-1, self.layout.width)
         K = len(self.arms)
-        out = np.empty((len(rows), K))
-        all_chances(rows, self.layout.n_columns, K, out)
-        return out.reshape(*self.rows.shape[:-1], K)
+        p = chances(rows, 0, self.layout.n_columns, K, K)
+        return p.reshape(*self.rows.shape[:-1], K)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as plain values that JSON takes, for `from_dict` in any process.

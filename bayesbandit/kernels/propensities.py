@@ -165,25 +165,17 @@ def put_own(row: Array, D: int, K: int) -> float:
     return float(row[at])
 
 
-def chances(rows: Array, arm: int, D: int, K: int, out: Array) -> None:
-    """Put each row's chance of the arm of that row (arm ≥ 0: of this arm instead) into out (n,)."""
-    _put(rows, arm, D, K, out[:, None])
-
-
-def all_chances(rows: Array, D: int, K: int, out: Array) -> None:
-    """Put each row's chance of every arm into out (n, K): the bits of `chances`, sooner."""
-    _put(rows, 0, D, K, out)
-
-
-def _put(rows: Array, arm: int, D: int, K: int, out: Array) -> None:
-    """Do as `put_many`, whatever the rows' rules are."""
+def chances(rows: Array, arm: int, D: int, K: int, size: int = 1) -> Array:
+    """Return each row's chances of so many arms from this one on, (n, size), whatever its rule is;
+    arm < 0: of the row's own arm. One arm's have the bits of all."""
+    out = np.empty((len(rows), size))
     kinds = rows[:, KIND - TAIL]
     for kind in kinds if len(rows) == 1 else np.unique(kinds):
         put = putting(int(kind))
         mine = kinds == kind
         if mine.all() and (len(rows) == 1 or kind not in DRAWN):
             put(rows, arm, D, K, out)
-            return
+            break
         part = rows[mine]
         which = np.arange(len(part))
         if kind in DRAWN:  # context-free: rows are often equal in all but the context
@@ -193,6 +185,7 @@ def _put(rows: Array, arm: int, D: int, K: int, out: Array) -> None:
                 moments_and_rule, axis=0, return_index=True, return_inverse=True
             )
             part = part[at]
-        p = np.empty((len(part), out.shape[1]))
+        p = np.empty((len(part), size))
         put(part, arm, D, K, p)
         out[mine] = p[which.ravel()]
+    return out

@@ -97,9 +97,7 @@ class Pooled(Inverse):
         log["rule"] = kind
         log["number"] = number
         log["min_probability"] = floor
-        out = np.empty(len(x))
-        chances(rows, k, D, K, out)
-        return out
+        return chances(rows, k, D, K)[:, 0]
 
     def known(self, layout: Layout) -> Known | None:
         past = self.past_policies

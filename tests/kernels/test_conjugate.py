@@ -13,7 +13,7 @@ from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.walk import best
-from bayesbandit.kernels.propensities import all_chances, chances
+from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.predictions import Conjugate
 from tests.cases import few, in_gate
@@ -257,10 +257,8 @@ def test_rows_at_once_are_rows_one_by_one(family):
     rows, order = rows[[0, 0, 1, 2, 2, 1, 3, 4, 5, 5, 0, 6, 7, 8, 8, 0]], np.arange(16) % 3
     record_of(rows, 3)["arm"] = order
     expected = np.array([one_by_one(row, 3) for row in rows])
-    found, own, first_arm = np.empty((16, 3)), np.empty(16), np.empty(16)
-    all_chances(rows, 1, 3, found)
-    chances(rows, -1, 1, 3, own)
-    chances(rows, 0, 1, 3, first_arm)
+    found = chances(rows, 0, 1, 3, 3)
+    own, first_arm = (chances(rows, k, 1, 3)[:, 0] for k in (-1, 0))
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(own, expected[np.arange(16), order])
     np.testing.assert_array_equal(first_arm, expected[:, 0])

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bayesbandit.kernels import propensities, rounds, selection
-from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.kernels.row_layout import DRAWN, EPSILON_GREEDY, THOMPSON, UCB, row_type, row_width
 from tests import oracle
 
@@ -36,10 +35,7 @@ def record_of(rows, K):
 
 def chances(row, K):
     """One arm at a time."""
-    out = np.empty(K)
-    for k in range(K):
-        propensities.chances(row[None], k, 1, K, out[k : k + 1])
-    return out
+    return np.concatenate([propensities.chances(row[None], k, 1, K)[0] for k in range(K)])
 
 
 def decisions(row, K, kind, param, n, rng, floor=0.0):
@@ -129,7 +125,6 @@ def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
         expected[old] = alone * old.sum() / 4
     expected = np.where(there, floor + (1 - 4 * floor) * expected, 0.0)
     np.testing.assert_allclose(chances(row, 5), expected, atol=1e-12)
-    every = np.empty((1, 5))
-    all_chances(row[None], 1, 5, every)
+    every = propensities.chances(row[None], 0, 1, 5, 5)
     np.testing.assert_array_equal(every[0], chances(row, 5))
     fits(decisions(row, 5, kind, 0.4, 4000, rng, floor), expected)

@@ -246,13 +246,11 @@ class RowWalk(Walk[Reach]):
                 return _filled(node, given)
             case "Reshape":
                 return _reshaped(node, given)
-            case "Join":
+            case "Join" | "Split":
                 # side by side along another axis, row i stands beside row i
                 apart = first.kind == ALONG and op.axis != first.axis
-                return first if apart and all(r == first for r in others) else None
-            case "Split":
-                apart = first.kind == ALONG and op.axis != first.axis
-                return first if apart and all(r.kind == CONSTANT for r in others) else None
+                beside = first if name == "Join" else NONE  # of a split, the lengths of its parts
+                return first if apart and all(r == beside for r in others) else None
             case "MakeVector":  # sums give a vector of sums, lengths a shape
                 at = [i for i, r in enumerate(given) if r.kind != CONSTANT]
                 if all(r.kind == SUM for r in given):

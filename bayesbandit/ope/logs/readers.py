@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.checks import SILENT_TOLERANCE, Arms, Array, Name, Table, arm_names
 from bayesbandit.environments.encoding import classes, levels_of
 from bayesbandit.history import History, name_array
-from bayesbandit.kernels.propensities import all_chances
+from bayesbandit.kernels.propensities import chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
@@ -60,8 +60,7 @@ def of_history(history: Any) -> dict[str, Any]:
     p = now.propensity
     arms, played = now.by_name()
     K = len(now.layout.arms)
-    e = np.empty((len(rows), K))
-    all_chances(rows, layout.n_columns, K, e)
+    e = chances(rows, 0, layout.n_columns, K, K)
     inside = played < K
     chosen = e[np.arange(len(rows)), np.where(inside, played, 0)]
     # these are the probabilities of the decision, unless another propensity was given
