@@ -150,7 +150,7 @@ class Bandit:
         names = checks.arm_names(arms)
         n_features = validation.length(n_features, encoder)
         self.encoder = encoder
-        spec = validation.spec(model, len(names), n_features)
+        spec = validation.spec(model)
         validation.check_arms(spec, names)
         balance = Unweighted() if balance is None else balance
         if seed is None:

@@ -52,7 +52,7 @@ def refuse_settings(settings: Mapping[str, Any]) -> None:
         raise TypeError(f"a bandit has no setting {name!r}")
 
 
-def spec(model: object, n_arms: int, n_features: int) -> BeliefModel:
+def spec(model: object) -> BeliefModel:
     """Return the object whose method `belief` makes the belief.
 
     It is the model itself, or a `Declared` for a declared reward model. Raise TypeError or
@@ -63,7 +63,7 @@ def spec(model: object, n_arms: int, n_features: int) -> BeliefModel:
 
         return Declared(model)
     if isinstance(model, Shared):
-        return Shared(spec(model.model, 1, n_features))
+        return Shared(spec(model.model))
     if isinstance(model, type) or not isinstance(model, base.BeliefModel):
         raise TypeError(
             "model must be a reward model, Ridge() or a declared one, or have a method "

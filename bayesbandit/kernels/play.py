@@ -59,7 +59,7 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
             advance(arms, tick + t, settings)
         at = t if params.shape[0] > 1 else 0
         k = choose_into(
-            row, x[t], arms, available, settings, kind, params[at, 0], params[at, 1], stream, work
+            row, x[t], arms, available, kind, params[at, 0], params[at, 1], stream, work
         )
         log = row.log
         if t % every == 0:

@@ -122,7 +122,7 @@ def put(row, x):
 
 
 @njit(cache=True, inline="always")
-def choose_into(row, x, arms, available, settings, kind, param, floor, stream, work):
+def choose_into(row, x, arms, available, kind, param, floor, stream, work):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     put(row, x)
     describe(row, arms, available, kind, work)
@@ -151,7 +151,7 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
     row = row_of(numbers, D, arms.shape[0])
     work = unmanaged(memory)
     stream[-1] += 1.0
-    arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, work)
+    arm = choose_into(row, x, arms, available, kind, param, floor, stream, work)
     keep_alive(memory)
     return arm
 

@@ -43,7 +43,7 @@ class Reweighting(ABC):
         self.due: dict[Name, int] = {}
 
     @abstractmethod
-    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+    def new_weights(self, arm: Name, rows: Array, layout: Layout) -> Array:
         """Return weights (n,) of an arm's new rows (n, width), before the belief learns them."""
 
     @abstractmethod
@@ -67,8 +67,7 @@ class Reweighting(ABC):
         records = layout.records(rows)
         for k in np.unique(records["arm"]).astype(np.int64).tolist():
             mine = records["arm"] == k
-            weights = self.new_weights(layout.arms[k], rows[mine], belief, layout)
-            records["weight"][mine] = weights
+            records["weight"][mine] = self.new_weights(layout.arms[k], rows[mine], layout)
 
     def settle(self, rows: Array, belief: Belief, history: History) -> None:
         """Reweight the arms of these rows that are due. Belief and history must know the rows."""
@@ -146,7 +145,7 @@ class Inverse(Reweighting):
         None where they cannot.
         """
 
-    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+    def new_weights(self, arm: Name, rows: Array, layout: Layout) -> Array:
         p = self.chance_of(arm, rows, layout)
         return 1.0 / np.maximum(self.clip, layout.assumed(rows) if p is None else p)
 
@@ -164,7 +163,7 @@ class BalanceWeights(Reweighting):
         self.weights = np.empty(0)
         self.history: History | None = None  # kept for `of_arm` of a `ByArm`
 
-    def new_weights(self, arm: Name, rows: Array, belief: Belief, layout: Layout) -> Array:
+    def new_weights(self, arm: Name, rows: Array, layout: Layout) -> Array:
         return np.ones(len(rows))
 
     def learn(self, history: History, belief: Belief) -> None:
