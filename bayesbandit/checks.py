@@ -40,6 +40,7 @@ NON_NUMERIC_TYPES = (
     np.datetime64,
     np.timedelta64,
 )
+FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 MAX_ABS_VALUE = 1e50  # the largest |context| or |reward|: products of four stay finite
 PROBABILITY_TOLERANCE = 1e-4  # by how much rounded probabilities and their sums may be off
 SILENT_TOLERANCE = 1e-6  # by how much they may be off without a word

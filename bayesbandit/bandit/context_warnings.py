@@ -6,14 +6,13 @@ Contexts are looked at when the number of rounds has doubled. So a round costs n
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesbandit.beliefs.base import PenalisesConstant
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.checks import Array
+from bayesbandit.checks import PACKAGE_FOLDER, Array
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -23,9 +22,6 @@ MAX_ROWS_TO_READ = 1_000
 MIN_ROUNDS_OF_PRIOR = 100.0  # that are worth a warning: 300 rounds keep .78 of a slope of λ = 1
 MIN_MEAN = 3.0  # below it a feature is penalised for its scale, and not for its distance from 0
 NEVER_AGAIN = -1
-
-# a warning is of the line that called the package
-PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
 def look(bandit: Bandit, x: Array | None = None) -> None:

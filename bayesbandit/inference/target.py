@@ -18,7 +18,7 @@ from pytensor.graph.replace import clone_replace
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from bayesbandit.checks import Array
+from bayesbandit.checks import FLOAT_EPSILON, Array
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import Rows, SampledDraws
 from bayesbandit.inference.graph_analysis.density import shapes_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.inference.plan import Plan
 
-DIFFERENCE_STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
+DIFFERENCE_STEP = FLOAT_EPSILON ** (1 / 3)  # of central differences
 MAX_NEWTON_STEPS = 100
 MAX_HALVINGS = 40
 LAST_STEP_SIZE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last

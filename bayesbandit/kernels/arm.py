@@ -19,7 +19,13 @@ from numba.extending import lower_builtin, type_callable
 from bayesbandit.checks import Array
 from bayesbandit.runtime.compiling import interpreted, njit
 
-HEAD = np.dtype((np.record, [(name, "f8") for name in (
+
+def record_type(*names: str) -> np.dtype:
+    """Return the type of a record of float64 of these names."""
+    return np.dtype((np.record, [(name, "f8") for name in names]))
+
+
+HEAD = record_type(
     "n",  # rows
     "sum_w",  # Σw
     "loss",  # the least penalised loss, min ‖r − Xθ‖²_W + λ‖θ‖²
@@ -41,7 +47,7 @@ HEAD = np.dtype((np.record, [(name, "f8") for name in (
     "sum_wrr",  # Σwr², and
     "due",  # the number of rows at which to factorise again, where sums are kept
     "spare0", "spare1", "spare2", "spare3",
-)]))  # fmt: skip
+)  # fmt: skip
 HEAD_FIELDS = HEAD.names or ()
 HEAD_WIDTH = len(HEAD_FIELDS)  # a whole number of cache lines
 
@@ -53,10 +59,10 @@ HEAD_WIDTH = len(HEAD_FIELDS)  # a whole number of cache lines
 # much of that may wait, as an exponent; walk: the variance of each coefficient's step a tick.
 # Behind them stands the grid of λ, largest first. Where no column is penalised alike, but
 # θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, and then comes Λ's root: d, t and U.
-SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
-    *("columns", "penalised", "variance", "noise_parameter", "min_variance", "prior_shape"),
-    *("prior_scale", "normalize", "schedule", "folds", "rate", "slack", "walk"),
-)]))  # fmt: skip
+SETTINGS = record_type(
+    "columns", "penalised", "variance", "noise_parameter", "min_variance", "prior_shape",
+    "prior_scale", "normalize", "schedule", "folds", "rate", "slack", "walk",
+)  # fmt: skip
 GRID = len(SETTINGS.names or ())
 
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.arm import record_view
+from bayesbandit.kernels.arm import record_type, record_view
 from bayesbandit.runtime.compiling import njit
 
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
-LOG = np.dtype((np.record, [(name, "f8") for name in SCALARS]))
+LOG = record_type(*SCALARS)
 TAIL = len(SCALARS)
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(TAIL)  # from the end: `row[ARM - TAIL]`
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import PACKAGE_FOLDER, Array, Name
+from bayesbandit.checks import FLOAT_EPSILON, PACKAGE_FOLDER, Array, Name
 from bayesbandit.tables.columns import (
     NESTED,
     Column,
@@ -39,7 +39,6 @@ IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "useri
 WORD_PATTERN = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
-FLOAT_EPSILON = np.finfo(np.float64).eps
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 # reasons that give no warning
 WAS_DROPPED = "dropped"

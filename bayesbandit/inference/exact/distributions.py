@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import poch
 
-from bayesbandit.checks import Array
+from bayesbandit.checks import FLOAT_EPSILON, Array
 from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import affine
 
@@ -281,7 +281,7 @@ def factor(precision: Array) -> Array | int:
     smallest = int(np.argmin(np.diag(L)))
     # a pivot is 1 − R², R² the share that the coordinates before it explain; rounding of a sum of
     # D terms may be all of it
-    if L[smallest, smallest] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
+    if L[smallest, smallest] ** 2 <= 32.0 * len(scale) * FLOAT_EPSILON:
         return smallest
     return np.asarray(scale[:, None] * L)
 

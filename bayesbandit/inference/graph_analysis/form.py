@@ -31,7 +31,7 @@ from pytensor.tensor.elemwise import CAReduce
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import splu
 
-from bayesbandit.checks import Array
+from bayesbandit.checks import FLOAT_EPSILON, Array
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
@@ -40,7 +40,6 @@ from bayesbandit.inference.graph_analysis.operations import (
     reduced_by,
 )
 
-FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 FAR_POINT = 2.0**300  # of z: what is not squared is rounding there
 OUTER_POINTS = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides
 LOG_SCALE_GRID = np.concatenate([-OUTER_POINTS[::-1], np.linspace(-4.0, 4.0, 9), OUTER_POINTS])

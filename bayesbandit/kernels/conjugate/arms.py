@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesbandit.kernels.arm import record_view
+from bayesbandit.kernels.arm import record_type, record_view
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
@@ -10,15 +10,13 @@ from bayesbandit.runtime.compiling import njit
 # An arm: rounds, Σ w r, and Σ w (1 − r) or Σ w; what follows from them: the mean and standard
 # deviation, a and b; the tick to which the sums have faded.
 NAMES = "n", "hits", "rest", "mean", "sd", "a", "b", "clock"
-HEAD = np.dtype((np.record, [(name, "f8") for name in NAMES]))
+HEAD = record_type(*NAMES)
 WIDTH = len(NAMES)
 N, HITS, REST, MEAN, SPREAD, FIRST, SECOND, CLOCK = range(WIDTH)  # for slices of many arms
 
 # The settings shared by all arms: columns of the design, family, the prior's a and b, whether an
 # arm's weights are scaled to mean 1, whether rewards are 0 and 1, and whether they are whole.
-SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
-    "columns", "family", "prior_a", "prior_b", "normalize", "binary", "whole",
-)]))  # fmt: skip
+SETTINGS = record_type("columns", "family", "prior_a", "prior_b", "normalize", "binary", "whole")
 
 head_of = record_view(HEAD)  # of one arm's numbers
 named = record_view(SETTINGS)

@@ -8,14 +8,11 @@ import numpy as np
 from bayesbandit.kernels import linear
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.arm import arm_of, stride
-from bayesbandit.kernels.glm.families import slope_and_curvature
+from bayesbandit.kernels.glm.families import compiled, slope_and_curvature
 from bayesbandit.kernels.root import mean_and_variance
-from bayesbandit.runtime.compiling import njit
 
 MIN_CURVATURE = 1e-100  # the least curvature of a row
 MAX_HALVINGS = 2000  # of the interval or of the excess: float64 has some 1,000 of either
-
-compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @compiled

@@ -10,8 +10,8 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 import math
 
 from bayesbandit.kernels.gibbs.log_scale import inverse_of_inverse_gaussian
+from bayesbandit.kernels.glm.families import compiled
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.runtime.compiling import njit
 
 SERIES_MEET = 0.64  # where the two series of the density meet
 # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
@@ -19,8 +19,6 @@ MAX_ADDED_DRAWS = 2.0
 GAMMA_TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its mean and variance
 # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
 NEAR_TERMS_BELOW = 4.0
-
-compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @compiled

@@ -22,13 +22,12 @@ from bayesbandit.kernels.gibbs.conditionals import (
     precision,
     weigh,
 )
-from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, compiled, totals
 from bayesbandit.kernels.glm.newton import predict, pseudo_rows
 from bayesbandit.kernels.glm.polya_gamma import draw
 from bayesbandit.kernels.uncounted_arrays import unmanaged
 from bayesbandit.runtime.compiling import njit
 
-compiled = njit(cache=True, error_model="numpy", nogil=True)
 # a function for all that call it: LLVM takes six times as long where the sweep takes all of it in
 called = njit(cache=True, error_model="numpy", nogil=True, forceinline=False)
 

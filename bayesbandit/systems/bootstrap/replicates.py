@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.checks import Array
+from bayesbandit.checks import FLOAT_EPSILON, Array
 from bayesbandit.systems.bootstrap import kernels as lasso
 
 Penalty = Literal["lasso", "ridge"]
@@ -20,7 +20,6 @@ SUBGRADIENT_TOLERANCE = 1e-7  # of the subgradient, in standard deviations of th
 # the smallest λ of a path, as a share of the λ that sets every θ to 0
 PATH_END = 1e-3
 SHORT_PATH_END = 1e-2
-FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 DISTINCT_ROW_SHARE = 1.0 - np.exp(-1.0)  # the expected share of distinct rows in a replicate
 
 
