@@ -14,6 +14,7 @@ from scipy.linalg import solve_triangular
 import bayesbandit as bb
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.memory import FOR_EVER
 from bayesbandit.kernels import arm as arm_numbers
 from bayesbandit.kernels import linear, moments, root, scoring
 from bayesbandit.kernels.arm import arm_width, stride
@@ -39,7 +40,8 @@ def numbers_of(settings, z=(), r=(), w=()):
 
 
 def settings_of(D, normalize=False, **model):
-    return Ridge(intercept=False, **model).settings(D, normalize)
+    ridge = Ridge(intercept=False, **model)
+    return ridge.settings(D, normalize, ridge.memory)
 
 
 def posterior(arm, D):
@@ -145,7 +147,7 @@ def test_large_rewards_keep_their_noise(offset, settings):
     rng = np.random.default_rng(3)
     z = np.column_stack([rng.normal(size=(2300, 2)), np.ones(2300)])
     r, w = z[:, :2] @ [1.0, -2.0] + rng.normal(size=2300), np.ones(2300)
-    model = Ridge(intercept="unpenalised", **settings).settings(2, False)
+    model = Ridge(intercept="unpenalised", **settings).settings(2, False, FOR_EVER)
     near, far = numbers_of(model, z, r, w), numbers_of(model, z, r + offset, w)
     np.testing.assert_allclose(head_of(far)["sigma2"], head_of(near)["sigma2"], rtol=1e-5)
     assert head_of(far)["lam"] == head_of(near)["lam"]
