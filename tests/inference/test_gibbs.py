@@ -320,6 +320,23 @@ def test_a_common_scale_is_drawn_without_coefficients(prior, far):
     assert abs(intercept.mean() - 2 - p @ gains) < 0.02
 
 
+@reward_model(sigma=Prior("HalfNormal", sigma=5))
+def partly_common(x, reward, weight, sigma):
+    """The noise scales `slope` and, behind `curve`, which it does not, most coefficients."""
+    slope = pm.Normal("slope", 0, sigma, shape=2)
+    curve = pm.Normal("curve", 0, 1, shape=3)
+    theta = pm.Normal("theta", 0, sigma, dims="feature")
+    mean = x[:, :2] @ slope + x[:, :3] ** 2 @ curve + x @ theta
+    return normal_rewards(mean, sigma / pm.math.sqrt(weight), reward)
+
+
+def test_a_common_scale_moves_with_the_other_coefficients_that_it_scales():
+    """With `slope` integrated out, but `theta` as it is, 40 to 90 of these draws are effective."""
+    data = rows(n=2, d=40)
+    drawn = engine(partly_common, data).sample(data, 5000, 2, seed=0)
+    assert drawn.diagnostics.ess["sigma"] > 150
+
+
 def test_rounding_is_not_taken_for_a_density_that_grows():
     """Means fit three rewards of 1e9, and the noise's prior is 0 below e^-6."""
     data = rows(n=3, d=4)

@@ -32,6 +32,7 @@ def moves(layout: Layout, owner: Array) -> Moves:
     owner (P,): the number of the variable that each element belongs to.
     """
     first = len(layout.terms.rows) + len(layout.terms.groups)
+    first_coordinate = layout.sparse.forms.indices[layout.sparse.forms.indptr[:-1]]
     speeds = list[Array]()
     stretches = list[float]()
     jacobians = list[float]()
@@ -44,10 +45,9 @@ def moves(layout: Layout, owner: Array) -> Moves:
         # where φ of squares changes by exp(rate s), the forms change by exp(−½ rate s): the
         # squares stay as they are, and δ moves along
         rate, own, spread = stretched(layout, rates[first : first + len(layout.sparse.offset)])
-        alone = np.count_nonzero(speed) == 1
-        # a common scale is drawn without coefficients, and needs no step that stretches them
-        common = layout.terms.scaled > 0 and speed.argmax() == layout.terms.common
-        if alone and (not len(own) or common):
+        # a common scale is drawn without its coefficients, and needs no step that stretches these
+        common = layout.terms.scaled if speed.argmax() == layout.terms.common else 0
+        if np.count_nonzero(speed) == 1 and (first_coordinate[own] < common).all():
             continue
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
         distinct, kind = np.unique(rates, return_inverse=True)
