@@ -5,9 +5,13 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 
+import numba
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
 import bayesbandit as bb
 from bayesbandit.kernels import linear, play, propensities, rounds
@@ -146,3 +150,21 @@ print(decision.propensity)
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", play], capture_output=True, text=True, env=env)
     assert run.stdout == "0.5\n", run.stderr
+
+
+def test_threads_that_compile_at_once_leave_the_setting_as_it_was(monkeypatch):
+    seen = []
+
+    def compile_slowly(kernel, signature):
+        time.sleep(signature)
+        seen.append(numba.config.DISABLE_JIT)
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(CPUDispatcher, "compile", compile_slowly)
+    threads = [threading.Thread(target=outer.compile, args=(s,)) for s in (0.1, 0.2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [0, 0]
+    assert numba.config.DISABLE_JIT == 1

@@ -23,6 +23,7 @@ from typing import Any
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
@@ -87,12 +88,13 @@ class Kernel(CPUDispatcher):
         """Compile for these types. Under NUMBA_DISABLE_JIT numba would not compile its own
         functions either, which kernels call."""
         config: Any = numba.config
-        disabled = config.DISABLE_JIT
-        config.DISABLE_JIT = 0
-        try:
-            return CPUDispatcher.compile(self, signature)
-        finally:
-            config.DISABLE_JIT = disabled
+        with global_compiler_lock:  # one thread at a time changes the setting
+            disabled = config.DISABLE_JIT
+            config.DISABLE_JIT = 0
+            try:
+                return CPUDispatcher.compile(self, signature)
+            finally:
+                config.DISABLE_JIT = disabled
 
     def get_call_template(self, args: object, kws: object) -> Any:
         """Return the type of a call in a kernel."""
