@@ -337,6 +337,35 @@ def test_a_common_scale_moves_with_the_other_coefficients_that_it_scales():
     assert drawn.diagnostics.ess["sigma"] > 150
 
 
+@reward_model(s=Prior("Exponential", lam=1), t=IG)
+def two_factors(x, reward, weight, s, t):
+    """Rewards and coefficients know the product of `s` and `t` alone."""
+    sd = s * pm.math.sqrt(t)
+    theta = pm.Normal("theta", 0, sd, dims="feature")
+    return normal_rewards(x @ theta, sd / pm.math.sqrt(weight), reward)
+
+
+def test_factors_of_the_noise_move_so_that_their_product_stays():
+    """Quadrature has the moments of their ratio. One at a time, 2 % of these draws count."""
+    data = rows(n=100)
+    drawn = engine(two_factors, data).sample(data, 5000, 2, seed=0)
+    count = drawn.diagnostics.ess["s"]
+    assert count > 5000
+
+    # s²t = σ², given which rewards are N(0, σ²(xx' + 1/w))
+    law = data["x"] @ data["x"].T + np.diag(1 / data["weight"])
+    far = data["reward"] @ np.linalg.solve(law, data["reward"])
+    log_s, log_t = np.meshgrid(np.linspace(-4, 3, 701), np.linspace(-5, 8, 1301), indexing="ij")
+    u = 2 * log_s + log_t
+    log_p = -np.exp(log_s) + log_s - 2 * log_t - 2 * np.exp(-log_t)
+    log_p += -0.5 * 100 * u - 0.5 * far * np.exp(-u)
+    p = np.exp(log_p - log_p.max()).sum(axis=1)
+    p /= p.sum()
+    mean = p @ log_s[:, 0]
+    sd = np.sqrt(p @ (log_s[:, 0] - mean) ** 2)
+    assert abs(np.log(drawn.values["s"]).mean() - mean) < 4.5 * sd / np.sqrt(count)
+
+
 def test_rounding_is_not_taken_for_a_density_that_grows():
     """Means fit three rewards of 1e9, and the noise's prior is 0 below e^-6."""
     data = rows(n=3, d=4)

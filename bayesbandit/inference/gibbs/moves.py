@@ -4,7 +4,7 @@ A variable with few elements, such as a noise scale or a common prior scale, mov
 
 - with all elements of another variable, so that the terms that they share do not change: σ² with
   the precisions of Student-t noise, a common scale with those of each coefficient (parameter
-  expansion: Liu and Wu 1999);
+  expansion: Liu and Wu 1999), a factor of the noise with the other one;
 - with the coefficients whose prior scale it is, all stretched about their prior means: those of a
   hierarchy, or the steps of a random walk.
 """
@@ -96,15 +96,16 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
         yield alone
         # v_i with all of a variable w: e_i + e_w speed_w = 0 in each term that both enter, so
         # that these do not change; each term must have one element of w, and each element one
-        # term
+        # speed in its terms
         mine = np.zeros(powers.shape[0])
         mine[term[element == i]] = exponent[element == i]
         for v in np.flatnonzero(shared[i] > 1.0):
             of = (mine[term] != 0.0) & (owner[element] == v)
-            if len(np.unique(element[of])) == np.count_nonzero(of) == shared[i, v]:
-                speed = alone.copy()
-                # e_i + e_w speed_w = 0 solved for the speed of w's element in the term
-                speed[element[of]] = -mine[term[of]] / exponent[of]
+            # e_i + e_w speed_w = 0 solved for the speed of w's element in the term
+            speeds = -mine[term[of]] / exponent[of]
+            speed = alone.copy()
+            speed[element[of]] = speeds
+            if np.count_nonzero(of) == shared[i, v] and (speed[element[of]] == speeds).all():
                 yield speed
 
 

@@ -83,14 +83,16 @@ def set_direction(terms, moves, m, work):
 
 
 @compiled
-def stretch(c, delta, work):
-    """Add c w to δ, and what it changes."""
+def stretch(c, n, delta, work):
+    """Add c w to δ, and what it changes; n: rows, before their groups."""
     add_scaled(delta, c, work.direction)
     for t in range(work.Q.size):
         work.Q[t] += c * (2.0 * work.first[t] + c * work.second[t])
         work.rho[t] += c * work.slope[t]
     for k in range(work.image.shape[0]):
         add_scaled(work.image[k], c, work.change[k])
+        # as in `evaluate`
+        work.Q[n + k] = min(work.Q[n + k], 0.0)
 
 
 @compiled
@@ -146,7 +148,7 @@ def step(terms, moves, m, state, work, rng):
         k = moves.exponent_of[m, t]
         work.phi[t] *= S[k] if k >= 0 else scaled
     if r != 0.0:
-        stretch(math.expm1(r * s), state.delta, work)
+        stretch(math.expm1(r * s), terms.rows.shape[0], state.delta, work)
 
 
 @compiled
