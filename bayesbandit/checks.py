@@ -395,7 +395,7 @@ def arm_name(value: object) -> Name:
 
 
 def arm_names(arms: object) -> tuple[Name, ...]:
-    """Return the arms' names, all different, also as texts; a number K stands for 0 … K − 1."""
+    """Return the arms' names, all different; a number K stands for 0 … K − 1."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         arms = range(int(arms))
     if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
@@ -403,12 +403,9 @@ def arm_names(arms: object) -> tuple[Name, ...]:
     names = tuple(arm_name(a) for a in arms)
     if not names:
         raise ValueError("a bandit needs at least one arm; got none")
-    texts = [str(name) for name in names]
-    if len(set(texts)) < len(names):
-        k = next(k for k, text in enumerate(texts) if text in texts[:k])
-        first = names[texts.index(texts[k])]
-        same = "more than once" if first == names[k] else f"and {names[k]!r}"
-        raise ValueError(f"arms must have different names; got {first!r} {same}")
+    if len(set(names)) < len(names):
+        twice = next(a for a in names if names.count(a) > 1)
+        raise ValueError(f"arms must have different names; got {twice!r} more than once")
     return names
 
 

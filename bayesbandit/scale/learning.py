@@ -195,6 +195,11 @@ def arms_in(table: pd.DataFrame | dd.DataFrame, arm: Name) -> list[Name]:
     arms = reduced(table, [arm], partial(_names_in, arm), operator.or_)
     if not arms:
         raise ValueError("a log needs at least one round; got none")
+    both = [name for name in arms if isinstance(name, int) and str(name) in arms]
+    if both:
+        raise ValueError(
+            f"the log has arms {both[0]!r} and '{both[0]}' (column {arm!r}): write them alike"
+        )
     return sorted(arms, key=lambda name: (isinstance(name, str), name))
 
 

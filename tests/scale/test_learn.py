@@ -300,6 +300,15 @@ def test_the_same_partitions_give_the_same_bits_in_any_order():
     same(found[0], whole(frame, bb.Ridge()))
 
 
+def test_an_arm_is_not_a_number_in_one_part_and_a_text_in_another(tmp_path):
+    frame = log().assign(arm=[0, 1] * 150)
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame.assign(arm=frame["arm"].astype(str)).to_parquet(tmp_path / "2.parquet")
+    found = run("train", tmp_path / "*.parquet", "--bandit", "LinTS", "--out", tmp_path / "b")
+    assert found.exit_code == 2
+    assert "the log has arms 0 and '0' (column 'arm')" in found.said
+
+
 def test_levels_are_read_as_they_were_for_the_fit(tmp_path):
     """A file whose levels all look like numbers, truth values or dates has the same levels."""
     codes = {

@@ -120,7 +120,7 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     """Nothing is known of rewards, or nothing any more."""
     url = f"sqlite:///{tmp_path}/log.db"
     with bb.DecisionLog(url) as log:
-        service = bb.Service(bb.LinTS([1, "2", "as decided"], 2, seed=0), log)
+        service = bb.Service(bb.LinTS([1, "1", "as decided"], 2, seed=0), log)
         ids = service.decide(np.zeros((30, 2))).id
         written(url, tmp_path)
         service.reward(ids[:20], np.arange(20.0))
