@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
-MAX_KEPT = 64  # models of which plans are kept
+MAX_KEPT_MODELS = 64  # whose plans are kept
 MAX_NAMED_REWARDS = 5  # rewards that an error names
 
 
@@ -468,7 +468,7 @@ def _keep(made: str, functions: Functions) -> None:
     _built.pop(made, None)
     _built[made] = functions
     while len(_built) > 1 and (
-        len(_built) > MAX_KEPT or sum(each.nbytes for each in _built.values()) > KEPT_BYTES
+        len(_built) > MAX_KEPT_MODELS or sum(each.nbytes for each in _built.values()) > KEPT_BYTES
     ):
         del _built[next(iter(_built))]
 

@@ -100,8 +100,8 @@ def always_valid_p(
 ) -> tuple[float, float]:
     """Return the always-valid p-values of "E[d] ≤ 0" and of "E[d] ≥ 0": p = min(1, 1/max_t E_t).
 
-    moves: whether the mean may change from round to round; then it is asked of the average so far,
-    of which only E after the last round says something, p = min(1, 1/E).
+    moves: whether the mean may change from round to round. Then the p-values are of its average so
+    far, and only the last E counts, since earlier ones are of other averages: p = min(1, 1/E_n).
     """
     if (first := begin(tally)) is None:
         return 1.0, 1.0

@@ -26,6 +26,8 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
+from numba.core.types import Type
+from numba.core.typing.templates import Signature
 
 from bayesbandit.runtime.caches import announced, complain, forgiving
 
@@ -84,7 +86,7 @@ class Kernel(CPUDispatcher):
             )
         self._cache.load_overload = announced(self._cache.load_overload)
 
-    def compile(self, signature: Any) -> Any:
+    def compile(self, signature: str | tuple[Type, ...] | Signature) -> Any:
         """Compile for these types. Under NUMBA_DISABLE_JIT numba would not compile its own
         functions either, which kernels call."""
         config: Any = numba.config

@@ -292,7 +292,9 @@ def test_a_common_scale_is_drawn_without_coefficients(prior, far):
     declared = common.with_priors(sigma2=Prior(prior, **OF_AN_SD[prior]))
     drawn = engine(declared, data).sample(data, 20_000, 1, seed=0)
 
-    x, reward, weight = data["x"], data["reward"], data["weight"]
+    x = data["x"]
+    reward = data["reward"]
+    weight = data["weight"]
     u = np.linspace(-7.0, 7.0, 4001) + 2.0 * np.log1p(far)
     sigma2 = np.exp(u)
     of_scale = {

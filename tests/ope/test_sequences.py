@@ -104,7 +104,8 @@ def test_an_exact_sequence_follows_a_policy_that_learns(better):
     value = np.cumsum(0.1 + 0.8 * chance) / np.arange(1, n + 1)
     for target, truth in ((None, value), ((better, None), 0.9 - value)):
         found = estimate(log, target, sequence=(0, 1))
-        low, high = found.sequence.low, found.sequence.high
+        low = found.sequence.low
+        high = found.sequence.high
         assert ((low <= truth) & (truth <= high)).all()
         assert high[-1] - low[-1] < 0.5
         assert not found.refused

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from bayesbandit.checks import Array
+from bayesbandit.checks import FLOAT_EPSILON, Array
 from bayesbandit.inference.graph_analysis.form import Form, Squares, below, some
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import conditionals
@@ -17,7 +17,6 @@ CENTRE_DIGITS = 1e-10  # of the precision that a centre is found with
 LARGEST_AT_CENTRE = 1e20  # of a prior's square there; beyond it θ would lose its digits
 NEARLY_EXACT = 1e-8  # relative residual at a centre of what some δ may fit exactly
 ROUNDINGS_OF_FIT = 8  # that a fit of least squares may leave
-FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Rows(NamedTuple):
@@ -200,7 +199,7 @@ def common_scale(rows: csr_array, sparse: Squares[csr_array], D: int) -> tuple[i
 
     rows: the powers of dense squares.
     """
-    first = sparse.forms.indices[sparse.forms.indptr[:-1]]
+    first = first_coordinates(sparse)
     for p in rows[[0]].indices.tolist() if rows.shape[0] else ():
         of_rows = rows[:, [p]].toarray()
         others = first[sparse.powers[:, [p]].toarray()[:, 0] != of_rows[0]]
@@ -208,6 +207,11 @@ def common_scale(rows: csr_array, sparse: Squares[csr_array], D: int) -> tuple[i
         if J and np.ptp(of_rows) == 0.0:
             return p, J
     return 0, 0
+
+
+def first_coordinates(sparse: Squares[csr_array]) -> Array:
+    """Return the first coordinate (m,) in each square's form."""
+    return np.asarray(sparse.forms.indices[sparse.forms.indptr[:-1]])
 
 
 def keys(powers: csr_array) -> Array:

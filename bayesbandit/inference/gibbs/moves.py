@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array, find, vstack
 
-from bayesbandit.checks import Array
-from bayesbandit.inference.gibbs.layout import FLOAT_EPSILON, Layout
+from bayesbandit.checks import FLOAT_EPSILON, Array
+from bayesbandit.inference.gibbs.layout import Layout, first_coordinates
 from bayesbandit.kernels.gibbs.sweeps import Moves
 
 MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
@@ -32,7 +32,7 @@ def moves(layout: Layout, owner: Array) -> Moves:
     owner (P,): the number of the variable that each element belongs to.
     """
     first = len(layout.terms.rows) + len(layout.terms.groups)
-    first_coordinate = layout.sparse.forms.indices[layout.sparse.forms.indptr[:-1]]
+    first_coordinate = first_coordinates(layout.sparse)
     speeds = list[Array]()
     stretches = list[float]()
     jacobians = list[float]()
