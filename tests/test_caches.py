@@ -29,9 +29,11 @@ SOLVE_A_SYSTEM = """
 import numpy as np
 from bayesbandit.kernels.algebra.cholesky import solve_upper
 
-v = np.array([2.0, 1.0])
-solve_upper(np.array([[1.0, 1.0], [0.0, 1.0]]), v)
-print(*v)
+U = np.eye(4, 8)
+U[0, 1] = 1.0
+v = np.array([2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+solve_upper(U, v, 2)
+print(*v[:2])
 """
 AT_ONCE = """
 import sys, time

@@ -44,9 +44,22 @@ def test_a_triangle_is_solved(D, seed):
     room, shift, A, _ = system(rng, D, 1)
     cholesky.factor(room, shift, room)
     U, b = np.linalg.cholesky(A).T, rng.normal(size=D)
-    upper = b.copy()
-    cholesky.solve_upper(room, upper)
-    np.testing.assert_allclose(U @ upper, b, rtol=1e-7, atol=1e-8)
+    upper = np.zeros(room.shape[1])
+    upper[:D] = b
+    cholesky.solve_upper(room, upper, D)
+    np.testing.assert_allclose(U @ upper[:D], b, rtol=1e-7, atol=1e-8)
+    np.testing.assert_array_equal(upper[D:], 0.0)
+
+
+@given(st.integers(0, 23), sizes, seeds)
+def test_a_product(n, D, seed):
+    rng = np.random.default_rng(seed)
+    M = cholesky.room(D)[1]
+    A, v = rng.normal(size=(n, M)), rng.normal(size=M)
+    out = np.full(n + 1, 7.0)
+    cholesky.multiply(A, v, out)
+    np.testing.assert_allclose(out[:n], A @ v, rtol=1e-10, atol=1e-11)
+    assert out[n] == 7.0
 
 
 @given(sizes, st.integers(1, 140), seeds)
@@ -67,6 +80,7 @@ def test_copied_columns_keep_a_finite_precision(scale):
     room, shift = np.zeros(cholesky.room(3)), np.array([0.0, 0.0, 0.0, 1.0])
     room[:3, :3], room[:3, 4] = x.T @ x, x.T @ np.arange(1.0, 6.0)
     cholesky.factor(room, shift, room)
-    theta = room[:3, 4].copy()
-    cholesky.solve_upper(room, theta)
-    np.testing.assert_allclose(x @ theta, np.arange(1.0, 6.0), rtol=1e-6)
+    theta = np.zeros(room.shape[1])
+    theta[:3] = room[:3, 4]
+    cholesky.solve_upper(room, theta, 3)
+    np.testing.assert_allclose(x @ theta[:3], np.arange(1.0, 6.0), rtol=1e-6)

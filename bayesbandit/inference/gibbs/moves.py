@@ -36,6 +36,7 @@ def moves(layout: Layout, owner: Array) -> Moves:
     speeds = list[Array]()
     stretches = list[float]()
     jacobians = list[float]()
+    terms = list[Array]()
     kinds = list[Array]()
     exponents = list[Array]()
     spreads = list[csr_array]()
@@ -49,10 +50,13 @@ def moves(layout: Layout, owner: Array) -> Moves:
         common = layout.terms.scaled if speed.argmax() == layout.terms.common else 0
         if np.count_nonzero(speed) == 1 and (first_coordinate[own] < common).all():
             continue
+        # φ of the others stays, and so does Q where δ does
+        live = np.arange(len(rates)) if rate else np.flatnonzero(rates)
         # Σ_t φ_t Q_t exp(rate_t s): terms of one rate are added up once a move
-        distinct, kind = np.unique(rates, return_inverse=True)
+        distinct, kind = np.unique(rates[live], return_inverse=True)
         # φQ of a square that is stretched with its scale does not change: it is in no sum
-        kind[first + own] = -1
+        kind[np.isin(live, first + own)] = -1
+        terms.append(live)
         speeds.append(speed)
         stretches.append(rate)
         # δ ← δ + (e^{rs} − 1) w stretches J directions by e^{rs}: its Jacobian is e^{rsJ}
@@ -67,7 +71,9 @@ def moves(layout: Layout, owner: Array) -> Moves:
         speed=np.array(speeds).reshape(M, len(owner)),
         rate=np.array(stretches),
         jacobian=np.array(jacobians),
-        exponent_of=np.array(kinds, np.int64).reshape(M, len(layout.terms.coef)),
+        term_at=np.cumsum([0, *map(len, terms)]),
+        term=np.concatenate([np.zeros(0, np.int64), *terms]),
+        exponent_of=np.concatenate([np.zeros(0, np.int64), *kinds]),
         exponent=np.array([np.pad(e, (0, width - len(e))) for e in exponents]).reshape(M, width),
         square_at=spread.indptr.astype(np.int64),
         square=spread.indices.astype(np.int64),

@@ -12,6 +12,7 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 import math
 
 from bayesbandit.kernels.algebra.dense import LOST_PIVOT, add_scaled, dot
+from bayesbandit.kernels.algebra.dots import four_dots
 from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, subtract_tile
 from bayesbandit.runtime.compiling import njit
 
@@ -86,8 +87,36 @@ def subtract_gram(base, left, right, W):
 
 
 @compiled
-def solve_upper(W, v):
-    """Solve in place: v ← U⁻¹v."""
-    for j in range(v.size - 1, -1, -1):
-        # u_jj v_j = b_j − Σ_{k>j} u_jk v_k, from below
-        v[j] = (v[j] - dot(v[j + 1 :], W[j, j + 1 :])) / W[j, j]
+def solve_upper(W, v, D):
+    """Solve in place: v ← U⁻¹v for the first D numbers of v (columns,); the others are 0."""
+    P, M = W.shape
+    for k in range(P - TILE_ROWS, -1, -TILE_ROWS):
+        b0 = v[k]
+        b1 = v[k + 1]
+        b2 = v[k + 2]
+        b3 = v[k + 3]
+        v[k : k + TILE_ROWS] = 0.0
+        # u_jj v_j = b_j − Σ_{i>j} u_ji v_i, from below: what has been solved, for four rows at
+        # once, and then a triangle of 4 × 4
+        s0, s1, s2, s3 = four_dots(W, v, k * M, M, (k + TILE_ROWS) // TILE_LANES * TILE_LANES, M)
+        U = W[k : k + TILE_ROWS, k : k + TILE_ROWS]
+        v3 = (b3 - s3) / U[3, 3]
+        v2 = ((b2 - s2) - U[2, 3] * v3) / U[2, 2]
+        v1 = (((b1 - s1) - U[1, 3] * v3) - U[1, 2] * v2) / U[1, 1]
+        v[k] = ((((b0 - s0) - U[0, 3] * v3) - U[0, 2] * v2) - U[0, 1] * v1) / U[0, 0]
+        v[k + 1] = v1
+        v[k + 2] = v2
+        v[k + 3] = v3
+    # also where U is not finite
+    v[D:] = 0.0
+
+
+@compiled
+def multiply(A, v, out):
+    """Fill out, as far as A has rows, with the products Av, for A (rows, columns)."""
+    n, M = A.shape
+    blocks = n - n % TILE_ROWS
+    for i in range(0, blocks, TILE_ROWS):
+        out[i], out[i + 1], out[i + 2], out[i + 3] = four_dots(A, v, i * M, M, 0, M)
+    for i in range(blocks, n):
+        out[i] = dot(A[i], v)

@@ -16,8 +16,11 @@ from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, vectors
 
 
 def dots(typingctx, U, v, row, stride, start, stop):
-    """Return Σ_j U[row + i stride + j] v[j] over start ≤ j < stop, i = 0, 1, 2, 3; U and v are
-    contiguous, and stop − start is a multiple of 8."""
+    """Return Σ_j U[row + i stride + j] v[j] over start ≤ j < stop, i = 0, 1, 2, 3.
+
+    U, of which a matrix is read row after row, and v are contiguous, and stop − start is a multiple
+    of 8.
+    """
 
     def codegen(context, builder, signature, args):
         row, stride, start, stop = args[2:]
@@ -42,7 +45,7 @@ def dots(typingctx, U, v, row, stride, start, stop):
         totals = [total_of(builder, total) for total in sums]
         return context.make_tuple(builder, signature.return_type, totals)
 
-    if not all(isinstance(a, types.Array) and a.layout == "C" and a.ndim == 1 for a in (U, v)):
+    if not all(isinstance(a, types.Array) and a.layout == "C" for a in (U, v)):
         return None
     return types.UniTuple(types.float64, TILE_ROWS)(U, v, *[types.intp] * 4), codegen
 

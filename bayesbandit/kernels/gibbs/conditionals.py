@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesbandit.kernels.algebra.cholesky import factor, room, solve_upper, subtract_gram
-from bayesbandit.kernels.algebra.dense import add_scaled, dot
+from bayesbandit.kernels.algebra.cholesky import factor, multiply, room, solve_upper, subtract_gram
+from bayesbandit.kernels.algebra.dense import add_scaled, copy_into
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.runtime.compiling import njit
 
@@ -69,14 +69,15 @@ class Work(NamedTuple):
     phi: Vector  # (T,)
     Q: Vector  # (T,)
     rho: Vector  # (T,) the affine forms, of rows and sparse squares
-    image: Matrix  # (g, D) half the gradients of the groups' Q: Gδ − F'offset
+    image: Matrix  # (g, P) half the gradients of the groups' Q: Gδ − F'offset
     A: Matrix  # room(D): the precision, and the shift behind it
     W: Matrix
     scaled: Matrix  # as rows
     diagonal: Vector  # 1 where rows of A are padding
     S: Vector
-    direction: Vector  # (D,) in which a move stretches δ
-    change: Matrix  # (g, D) what it adds to `image`
+    extended: Vector  # (columns of A,) δ, and behind it zeros, or −1 for the offsets
+    direction: Vector  # (columns of A,) in which a move stretches δ, and zeros
+    change: Matrix  # (g, P) what it adds to `image`
     slope: Vector  # (T,) and to ρ
     first: Vector  # (T,) of Q/2 along it
     second: Vector  # (T,) the curvature of Q/2
@@ -111,8 +112,11 @@ def precision(terms, D, work):
         for i in range(D):
             row = A[i, i:]
             own = terms.groups[k, i, i:]
-            for j in range(row.size):
-                row[j] = c * own[j] + (row[j] if k > 0 else 0.0)
+            if k > 0:
+                add_scaled(row, c, own)
+            else:
+                for j in range(row.size):
+                    row[j] = c * own[j]
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
@@ -135,15 +139,6 @@ def precision(terms, D, work):
 
 
 @compiled
-def add_product(G, v, out):
-    """Add Gv to out (D,), for a symmetric G."""
-    for i in range(v.size):
-        # the direction of a move is 0 but where it stretches
-        if v[i] != 0.0:
-            add_scaled(out, v[i], G[i])
-
-
-@compiled
 def sparse_form(terms, t, v):
     """Return the form of sparse square t at v, without its offset."""
     total = 0.0
@@ -158,20 +153,20 @@ def evaluate(terms, delta, work):
     n = terms.rows.shape[0]
     g = terms.groups.shape[0]
     P = work.A.shape[0]
-    D = delta.size
     rho = work.rho
     Q = work.Q
+    # offsets stand behind forms: a'δ − o = [a o]'[δ −1]
+    copy_into(work.extended[: delta.size], delta)
+    work.extended[P] = -1.0
+    multiply(terms.rows, work.extended, rho)
     for t in range(n):
-        rho[t] = dot(delta, terms.rows[t]) - terms.rows[t, P]
         Q[t] = rho[t] * rho[t]
     for k in range(g):
         G = terms.groups[k]
         image = work.image[k]
         total = terms.group_rest[k]
-        for j in range(D):
-            image[j] = -G[j, P]
-        add_product(G, delta, image)
-        for j in range(D):
+        multiply(G, work.extended, image)
+        for j in range(delta.size):
             # δ'Gδ − 2 δ'F'o + Σ c o²
             total += delta[j] * (image[j] - G[j, P])
         # Σ c (f'δ − o)², c ≤ 0, but for rounding: above 0 the density would grow without end
@@ -257,23 +252,26 @@ def draw_delta(terms, state, work, rng):
     A common scale of δ₁ is drawn in between.
     """
     delta = state.delta
+    mean = work.extended
     z = work.direction
     J = terms.scaled
     precision(terms, delta.size, work)
     # from [Λ η] it leaves [U U'⁻¹η]: the mean Λ⁻¹η is U⁻¹ times the last column
     P = work.A.shape[0]
     factor(work.A, work.diagonal, work.W)
+    mean[P] = 0.0
     for j in range(delta.size):
         # factor left U'⁻¹η in column P
-        delta[j] = work.W[j, P]
+        mean[j] = work.W[j, P]
         z[j] = rng.standard_normal()
         if j >= J:
-            delta[j] += z[j]
+            mean[j] += z[j]
             z[j] = 0.0
-    solve_upper(work.W, delta)
+    solve_upper(work.W, mean, delta.size)
+    copy_into(delta, mean)
     if J > 0:
         sd = draw_common(terms, state, work, rng)
-        solve_upper(work.W, z)
+        solve_upper(work.W, z, delta.size)
         # z is of δ₁ alone, and so is U⁻¹z
         add_scaled(delta, sd, z)
 
@@ -306,14 +304,15 @@ def workspace(terms: Terms, D: int) -> Work:
         # monomials have Q = 1, which no sweep changes
         Q=np.ones(T),
         rho=np.zeros(T),
-        image=np.zeros((g, D)),
+        image=np.zeros((g, shape[0])),
         A=np.zeros(shape),
         W=np.zeros(shape),
         scaled=np.empty(terms.rows.shape),
         diagonal=diagonal,
         S=np.empty(terms.slot_exponent.size),
-        direction=np.empty(D),
-        change=np.empty((g, D)),
+        extended=np.zeros(shape[1]),
+        direction=np.zeros(shape[1]),
+        change=np.empty((g, shape[0])),
         slope=np.zeros(T),
         first=np.zeros(T),
         second=np.zeros(T),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesbandit.kernels.algebra.cholesky import multiply
 from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.conditionals import (
@@ -20,7 +21,6 @@ from bayesbandit.kernels.gibbs.conditionals import (
     Index,
     Matrix,
     Vector,
-    add_product,
     draw_delta,
     draw_elements,
     evaluate,
@@ -41,9 +41,9 @@ class Moves(NamedTuple):
     speed: Matrix  # (M, P) d
     rate: Vector  # (M,) r
     jacobian: Vector  # (M,) r, times the number of squares that are scaled
-    exponent_of: (
-        Index  # (M, T) where a term's exponent is in `exponent`; −1: a square that is scaled
-    )
+    term_at: Index  # (M + 1,)
+    term: Index  # the terms that a move changes, those of move m from term_at[m] on
+    exponent_of: Index  # where each one's exponent is in `exponent`; −1: a square that is scaled
     exponent: Matrix  # (M, E)
     # w_j of move m is a sum of shares in ρ of sparse squares, from square_at[m D + j] on
     square_at: Index
@@ -52,7 +52,7 @@ class Moves(NamedTuple):
 
 
 @compiled
-def set_direction(terms, moves, m, work):
+def set_direction(terms, moves, m, D, work):
     """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes,
     by its slope in ρ."""
     n = terms.rows.shape[0]
@@ -60,13 +60,12 @@ def set_direction(terms, moves, m, work):
     w = work.direction
     rho = work.rho
     slope = work.slope
-    for j in range(w.size):
+    for j in range(D):
         w[j] = 0.0
-        for k in range(moves.square_at[m * w.size + j], moves.square_at[m * w.size + j + 1]):
+        for k in range(moves.square_at[m * D + j], moves.square_at[m * D + j + 1]):
             # the δ whose prior forms are ρ: by it all of them are stretched alike
             w[j] += moves.share[k] * rho[n + g + moves.square[k]]
-    for t in range(n):
-        slope[t] = dot(w, terms.rows[t])
+    multiply(terms.rows, w, slope)
     for t in range(terms.offset.size):
         slope[n + g + t] = sparse_form(terms, t, w)
     for t in range(n + g + terms.offset.size):
@@ -75,11 +74,10 @@ def set_direction(terms, moves, m, work):
         work.second[t] = slope[t] * slope[t]
     for k in range(g):
         change = work.change[k]
-        change[:] = 0.0
-        add_product(terms.groups[k], w, change)
+        multiply(terms.groups[k], w, change)
         # of δ'Gδ − 2 δ'F'o: half the derivative along w is w'(Gδ − F'o), and the curvature w'Gw
-        work.first[n + k] = dot(w, work.image[k])
-        work.second[n + k] = dot(w, change)
+        work.first[n + k] = dot(work.image[k], w)
+        work.second[n + k] = dot(change, w)
 
 
 @compiled
@@ -126,9 +124,10 @@ def step(terms, moves, m, state, work, rng):
     if r != 0.0:
         # of δ ← δ + (e^{rs} − 1) w: stretching J coordinates by e^{rs} has the Jacobian e^{rsJ}
         a += moves.jacobian[m]
-        set_direction(terms, moves, m, work)
-    for t in range(work.phi.size):
-        k = moves.exponent_of[m, t]
+        set_direction(terms, moves, m, state.delta.size, work)
+    for j in range(moves.term_at[m], moves.term_at[m + 1]):
+        t = moves.term[j]
+        k = moves.exponent_of[j]
         phi = work.phi[t]
         # a square that is stretched with its scale (k < 0) stays as it is
         if k >= 0:
@@ -144,9 +143,9 @@ def step(terms, moves, m, state, work, rng):
         S[k] = math.exp(e[k] * s)
     # φ Q of a stretched square is constant, and Q grows by e^{2rs}
     scaled = math.exp(-2.0 * r * s)
-    for t in range(work.phi.size):
-        k = moves.exponent_of[m, t]
-        work.phi[t] *= S[k] if k >= 0 else scaled
+    for j in range(moves.term_at[m], moves.term_at[m + 1]):
+        k = moves.exponent_of[j]
+        work.phi[moves.term[j]] *= S[k] if k >= 0 else scaled
     if r != 0.0:
         stretch(math.expm1(r * s), terms.rows.shape[0], state.delta, work)
 

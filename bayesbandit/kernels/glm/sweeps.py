@@ -92,6 +92,7 @@ def climb(rows, scaled, rewards, terms, state, work):
     afar. By Newton steps, halved until the log density does not fall."""
     delta = state.delta
     P = work.A.shape[0]
+    end = work.direction
     first = delta.copy()
     eta = np.empty(rewards.reward.size)
     weigh(terms, state.u, work.phi)
@@ -101,8 +102,9 @@ def climb(rows, scaled, rewards, terms, state, work):
         approximate(rows, scaled, rewards, terms, state, work, eta)
         for j in range(delta.size):
             # Newton's step ends at the mode of the quadratic, U⁻¹(U'⁻¹η)
-            delta[j] = work.W[j, P]
-        solve_upper(work.W, delta)
+            end[j] = work.W[j, P]
+        solve_upper(work.W, end, delta.size)
+        copy_into(delta, end)
         there = log_posterior(rewards, terms, state, work, eta)
         # halve the step until the log density does not fall
         for _ in range(MAX_HALVINGS):
@@ -126,6 +128,7 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
     delta = state.delta
     W = work.W
     P = work.A.shape[0]
+    proposed = work.direction
     before = state.delta.copy()
     eta = np.empty(rewards.reward.size)
     # accepted with min(1, p(δ')q(δ | δ') / p(δ)q(δ' | δ)); `ratio` is the log of the fraction
@@ -136,8 +139,9 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
         # less the log density of the proposal: log |U| − z'z/2
         ratio -= math.log(W[j, j]) - 0.5 * z * z
         # δ' = U⁻¹(U'⁻¹η + z), by the approximation at δ
-        delta[j] = W[j, P] + z
-    solve_upper(W, delta)
+        proposed[j] = W[j, P] + z
+    solve_upper(W, proposed, delta.size)
+    copy_into(delta, proposed)
     ratio += log_posterior(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
@@ -191,7 +195,7 @@ def draw_by_signs(rows, rewards, terms, state, work, rng):
         for j in range(i + 1, D):
             shift[i] -= A[i, j] * delta[j]
             shift[j] -= A[i, j] * delta[i]
-    square = -dot(shift, delta)
+    square = -dot(delta, shift)
     first = 0.0
     for i in range(D):
         first += delta[i] * A[i, P]
@@ -210,7 +214,7 @@ def draw_by_signs(rows, rewards, terms, state, work, rng):
             square += left * left
             count += 1.0
         first += total * offset
-        add_scaled(shift, total, row[:D])
+        add_scaled(shift[:D], total, row)
     # b = X'left − Λ₀δ goes into a column of its own: the one before has h = h₀ − X'offset
     copy_rows(group, rewards.base)
     for j in range(D):
@@ -230,7 +234,7 @@ def draw_by_signs(rows, rewards, terms, state, work, rng):
     for j in range(D):
         # given gy, δ has the shift h + gX'y = gΛδ + h + g b
         shift[j] = W[j, P] + g * W[j, P + 1] + rng.standard_normal()
-    solve_upper(W, shift)
+    solve_upper(W, shift, D)
     for j in range(D):
         delta[j] = g * delta[j] + shift[j]
 
