@@ -129,7 +129,7 @@ class Declared:
                 return Counts(plan, n_arms, normalize, memory)
             return regressions(plan, n_arms, normalize, memory)
         self._refuse_memory()
-        return Sampled(self.declared, self.engine).belief(n_arms, n_features, normalize, seed)
+        return Sampled(self.declared, self.engine).by_draws(plan, n_arms, normalize, seed)
 
     def _refuse_memory(self) -> None:
         """Raise ValueError if a model that is known by draws is to forget."""
@@ -207,7 +207,12 @@ class Sampled(Declared):
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> Belief:
-        plan = self.plan(n_arms, n_features)
+        return self.by_draws(self.plan(n_arms, n_features), n_arms, normalize, seed)
+
+    def by_draws(
+        self, plan: Plan, n_arms: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> SampledBelief:
+        """Return the belief before any data, of a plan that is made."""
         if self.frozen and plan.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
         if why := plan.row_likelihood.failure(plan.functions.prior.start):
@@ -220,7 +225,7 @@ class Sampled(Declared):
                 f"{self.declared.name}: {name!r} has a value for each row, and {plan.engine} takes "
                 'the same variables at each refit: engine="auto" draws it'
             )
-        return SampledBelief(self, n_arms, n_features, normalize, seed)
+        return SampledBelief(self, plan, n_arms, normalize, seed)
 
 
 @dataclass(frozen=True)
@@ -252,7 +257,7 @@ class Laplace(Declared):
         if glm is None:
             self._refuse_memory()
             drawn = Sampled(self.declared, self.engine, refit_every=self.refit_every)
-            return drawn.belief(n_arms, n_features, normalize, seed)
+            return drawn.by_draws(plan, n_arms, normalize, seed)
         self._check_memory("Laplace's approximation")
         schedule = renewal(self.refit_every)
         return linearized(plan, glm, n_arms, normalize, self.memory, schedule)

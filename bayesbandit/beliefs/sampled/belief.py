@@ -34,7 +34,7 @@ from bayesbandit.inference.draws import Draws, Rows, SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.graph_analysis.density import read
-from bayesbandit.inference.plan import Plan, plan
+from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER_POSTERIOR
 from bayesbandit.runtime.memory import AT_ONCE
@@ -58,31 +58,27 @@ class SampledBelief(ByDraws):
     predict_may_refit = True  # a prediction may compute draws
 
     def __init__(
-        self, spec: Sampled, n_arms: int, n_features: int, normalize: bool,
-        seed: np.random.SeedSequence,
-    ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed)
+        self, spec: Sampled, plan: Plan, n_arms: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> None:
+        super().__init__(n_arms, plan.n_features, normalize, seed)
         self.refitted: dict[int, Posterior] = {}  # of all rounds, by `posterior`
         self.spec = spec
         self.joint = spec.declared.takes_arm
         self.background = spec.background
         self.watch = Watch()
         self.decisions = 0  # made so far
-        self._start(n_arms)
+        self._start(plan)
         if self.background:
             self.refit_if_due()  # the first decision need not wait for draws of the prior
 
-    def _start(self, n_arms: int, runs: int = 0) -> None:
+    def _start(self, plan: Plan, runs: int = 0) -> None:
         """Begin without draws. runs: how often they have been computed."""
-        spec = self.spec
-        self.plan = plan(
-            spec.declared, self.n_features, n_arms if self.joint else None, spec.engine
-        )
-        self.plan.prepare()  # compile now, so that the first decision need not wait
-        if spec.background:
-            self.plan.compile_kernels()  # else the first refit would compile while decisions go on
+        self.plan = plan
+        plan.prepare()  # compile now, so that the first decision need not wait
+        if self.spec.background:
+            plan.compile_kernels()  # else the first refit would compile while decisions go on
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
-        self.clouds = [Cloud(runs=runs) for _ in range(1 if self.joint else n_arms)]
+        self.clouds = [Cloud(runs=runs) for _ in range(1 if self.joint else len(self.n))]
 
     def __repr__(self) -> str:
         return (
@@ -384,17 +380,20 @@ class SampledBelief(ByDraws):
 
     def add_arm(self) -> None:
         super().add_arm()
-        if self.joint:  # the variables have other shapes: the sampler starts again
-            self._start(len(self.n), self.clouds[0].runs)
+        if self.joint:  # the variables have other shapes
+            self._start_again()
         else:
             self.clouds.append(Cloud())
 
     def remove_arm(self, k: int) -> None:
         super().remove_arm(k)
         if self.joint:
-            self._start(len(self.n), self.clouds[0].runs)
+            self._start_again()
         else:
             del self.clouds[k]
+
+    def _start_again(self) -> None:
+        self._start(self.spec.plan(len(self.n), self.n_features), self.clouds[0].runs)
 
     # ---- all that is known -----------------------------------------------------------------------
 
