@@ -339,6 +339,19 @@ def test_a_common_scale_moves_with_the_other_coefficients_that_it_scales():
     assert drawn.diagnostics.ess["sigma"] > 150
 
 
+@reward_model(sigma=Prior("HalfNormal", sigma=1))
+def scaled_laplace(x, reward, weight, sigma):
+    theta = pm.Laplace("theta", 0, sigma, dims="feature")
+    return normal_rewards(x @ theta, sigma / pm.math.sqrt(weight), reward)
+
+
+def test_a_noise_that_scales_a_laplace_prior_is_drawn_without_coefficients():
+    """As a scale of the mixing variances alone, 10 % of its draws count."""
+    data = rows(n=40, d=50)
+    drawn = engine(scaled_laplace, data).sample(data, 4000, 2, seed=0)
+    assert drawn.diagnostics.ess["sigma"] > 0.3 * 8000
+
+
 @reward_model(s=Prior("Exponential", lam=1), t=IG)
 def two_factors(x, reward, weight, s, t):
     """Rewards and coefficients know the product of `s` and `t` alone."""

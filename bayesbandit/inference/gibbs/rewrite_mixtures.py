@@ -1,6 +1,6 @@
 """Distributions rewritten, on the model's graph, as the mixtures of normals that they are.
 
-    Laplace(μ, b)         θ | t ~ N(μ, t)            t ~ Exponential with mean 2b²
+    Laplace(μ, b)         θ | t ~ N(μ, b² t)         t ~ Exponential with mean 2
     StudentT(ν, μ, σ)     θ | q ~ N(μ, σ²/q)         q ~ Gamma(ν/2, ν/2)
     Cauchy(μ, σ)          StudentT(1, μ, σ)
     HalfStudentT(ν, σ)    s | q ~ HalfNormal(σ/√q)   q ~ Gamma(ν/2, ν/2)
@@ -31,11 +31,10 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
     """Rewrite a Laplace distribution as a mixture of normals whose variance is exponential."""
     import pymc as pm
 
-    # e^{−|θ−μ|/b} / 2b = ∫ N(θ | μ, t) Exp(t | mean 2b²) dt (Andrews and Mallows)
+    # e^{−|θ−μ|/b} / 2b = ∫ N(θ | μ, b² t) Exp(t | mean 2) dt (Andrews and Mallows)
     mu, b = parameters
-    scale = 2.0 * b.astype("float64") ** 2  # 20 is an int8, and its square no longer
-    mixing = pm.Exponential.dist(scale=scale, size=size)
-    return mixing, lambda t: pm.Normal.dist(mu, pt.sqrt(t), size=size)
+    mixing = pm.Exponential.dist(scale=2.0, size=size)
+    return mixing, lambda t: pm.Normal.dist(mu, b * pt.sqrt(t), size=size)
 
 
 def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
