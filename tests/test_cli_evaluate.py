@@ -118,6 +118,15 @@ def test_two_policies_of_one_name_are_refused(log, tmp_path):
     assert "two policies are named 'saved'" in run("evaluate", log, *files, *out).said
 
 
+def test_a_policy_that_has_no_reward_to_learn_from_is_named(log, tmp_path):
+    frame = pd.read_csv(log)
+    frame.loc[:299, "reward"] = np.nan
+    frame.to_csv(tmp_path / "late.csv", index=False)
+    result = run("evaluate", tmp_path / "late.csv", "--bandit", "LinTS", "--missing", "random")
+    assert result.exit_code == 2
+    assert "--bandit LinTS: rounds 1 to 250 have no reward to learn from" in result.said
+
+
 @pytest.mark.slow
 def test_a_data_set_may_have_such_columns(log, tmp_path):
     path = tmp_path / "offers.csv"

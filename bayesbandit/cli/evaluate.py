@@ -170,6 +170,8 @@ def judged(
             f"rounds {half + 1:,} to {len(data):,}."
         )
     rewarded = np.flatnonzero(~np.isnan(data.reward[:half]))
+    if new and not len(rewarded):
+        raise ValueError(f"--bandit {new[0][0]}: rounds 1 to {half:,} have no reward to learn from")
     for named in new:
         bandit = made(named, data.arms, n_features=data.x.shape[1])
         rounds = data.x[rewarded], data.arm[rewarded], data.reward[rewarded]
