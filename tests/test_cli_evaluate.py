@@ -118,6 +118,7 @@ def test_two_policies_of_one_name_are_refused(log, tmp_path):
     assert "two policies are named 'saved'" in run("evaluate", log, *files, *out).said
 
 
+@pytest.mark.slow
 def test_a_policy_that_has_no_reward_to_learn_from_is_named(log, tmp_path):
     frame = pd.read_csv(log)
     frame.loc[:299, "reward"] = np.nan
