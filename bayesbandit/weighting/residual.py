@@ -77,22 +77,27 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
     most = n ** (1 / 3)
     cost = 2.0 * (1.0 - zeta)
     x = x - target  # precise differences, and θ'x̄ = 0
+    # multipliers of columns in units of their own: alike curvatures, whatever the scales
+    size = np.sqrt((x**2).mean(axis=0))
+    per_unit = np.divide(1.0, size, out=np.ones(d), where=size > 0.0)
+    x = x * per_unit
+    cost_of = np.tile(per_unit, 2)  # in Σ|θ|
 
     def dual(v: Array) -> tuple[float, Array]:  # v = (a, b, μ); returns minus the dual
         theta = v[:d] - v[d:-1]
-        total = v[:-1].sum()
+        total = cost_of @ v[:-1]
         mu = v[-1]
         index = x @ theta + mu
         W = np.clip(index / cost, least, most)
         value = (0.5 * cost * W - index) @ W / n + mu - total**2 / (4.0 * zeta * n)
         imbalance = x.T @ W / n
-        slope = total / (2.0 * zeta * n)
+        slope = total / (2.0 * zeta * n) * per_unit
         return -value, np.concatenate([imbalance + slope, slope - imbalance, [W.mean() - 1.0]])
 
     bounds = [(0.0, None)] * (2 * d) + [(None, None)]
     best = minimize(
         dual, np.append(np.zeros(2 * d), cost), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9},
+        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 10, "ftol": 0.0, "gtol": 1e-9},
     )  # fmt: skip
     index = x @ (best.x[:d] - best.x[d:-1])
     mu = best.x[-1]

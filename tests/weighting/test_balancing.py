@@ -52,6 +52,15 @@ def test_another_solver_finds_the_same(case):
     assert objective(W, x, target, zeta) <= objective(other, x, target, zeta) + 1e-6
 
 
+def test_weights_are_the_best_ones_where_columns_are_large_or_alike():
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        x = rng.normal(size=(40, 5)) @ rng.normal(size=(5, 5)) * 5.0
+        target = rng.normal(size=5)
+        W, other = residual_weights(x, target, least=1e-3), by_slsqp(x, target, 0.5, 1e-3)
+        assert objective(W, x, target, 0.5) <= 1.001 * objective(other, x, target, 0.5)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 1000])
 def test_weights_have_mean_one_and_keep_within_their_bounds(n):
     x = np.random.default_rng(n).normal(size=(n, 3)) + 1.0
