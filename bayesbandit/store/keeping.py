@@ -9,7 +9,7 @@ from itertools import batched
 from pathlib import Path
 
 import numpy as np
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from bayesbandit.runtime.files import replacing
 from bayesbandit.store.database import Database
@@ -20,6 +20,7 @@ from bayesbandit.store.tables import decisions, metadata, rewards, states, versi
 from bayesbandit.store.versions import change, newest
 
 COPIED_ROWS = 1000  # that are copied or deleted at a time
+CHANGE_DECISION = update(decisions).where(decisions.c.id == bindparam("one"))
 
 
 def backup(ledger: Ledger, path: Path) -> None:
@@ -74,19 +75,27 @@ def prune(ledger: Ledger) -> int:
 
 
 def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
-    """Erase the contexts of decisions and make a checkpoint; return how many were erased."""
-    checkpoint(ledger, parts)  # which is computed from what is there
+    """Erase the contexts of decisions and make a checkpoint; return how many were erased.
+
+    Both in one transaction: no version after the checkpoint learns a context that is erased.
+    """
     n_features = ledger.begun().n_features
     erased = 0
-    for part in batched(ids, COPIED_ROWS):
-        with ledger.database.write() as connection:
+
+    def without_contexts(connection: Connection) -> None:
+        nonlocal erased
+        blanks = []
+        for part in batched(ids, COPIED_ROWS):
             rows = select(decisions.c.id, decisions.c.row).where(of_ids(decisions, part))
-            for row in connection.execute(rows).all():
+            for row in connection.execute(rows):
                 numbers = from_bytes(row.row).copy()
                 numbers[:n_features] = np.nan
-                one = update(decisions).where(of_ids(decisions, [row.id]))
-                blank = {"context": ERASED, "x": None, "row": to_bytes(numbers)}
-                connection.execute(one.values(blank))
-                erased += 1
+                blank = {"one": row.id, "context": ERASED, "x": None, "row": to_bytes(numbers)}
+                blanks.append(blank)
+        if blanks:
+            connection.execute(CHANGE_DECISION, blanks)
+        erased = len(blanks)
+
+    change(ledger, partial(newest, ledger, parts), CHECKPOINT, {}, without_contexts)
     ledger.database.empty_wal()
     return erased

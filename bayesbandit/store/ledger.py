@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import batched
 from operator import itemgetter
@@ -320,11 +320,13 @@ class Ledger:
     def commit(
         self, before: bytes, number: int, kind: str, detail: Mapping[str, Any],
         closed: Sequence[Outcome] = (), data: bytes | None = None,
+        also: Callable[[Connection], None] | None = None,
     ) -> bytes | None:  # fmt: skip
         """Store a new version of the bandit in one transaction, and return its digest.
 
         before: the digest of the version before. closed: the outcomes of the decisions that it
-        closes. data: the bytes of the snapshot, if there is one.
+        closes. data: the bytes of the snapshot, if there is one. also: what else the transaction
+        does.
         Return None, and store nothing, if another process has stored this version, or if something
         came for one of these decisions since they were read.
         """
@@ -344,6 +346,8 @@ class Ledger:
             with self.database.write() as connection:
                 row = self._version(number, at, kind, text, digest, data)
                 connection.execute(insert(versions), row)
+                if also is not None:
+                    also(connection)
                 if rows and connection.execute(CLOSE_DECISION, rows).rowcount < len(rows):
                     connection.rollback()
                     return None

@@ -36,7 +36,7 @@ from bayesbandit.store.records import (
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded, saved
 
 if TYPE_CHECKING:
-    from sqlalchemy import Row
+    from sqlalchemy import Connection, Row
 
     from bayesbandit.store.ledger import Ledger
 
@@ -197,18 +197,21 @@ def rehearse(bandit: Bandit) -> None:
 
 
 def change(
-    ledger: Ledger, current: Callable[[], Version], kind: str, detail: Mapping[str, Any]
-) -> Version:
+    ledger: Ledger, current: Callable[[], Version], kind: str, detail: Mapping[str, Any],
+    also: Callable[[Connection], None] | None = None,
+) -> Version:  # fmt: skip
     """Store a change of the current version; return the version that it makes.
 
-    A checkpoint has a snapshot.
+    A checkpoint has a snapshot. also: see `Ledger.commit`.
     """
     for _ in range(MAX_ATTEMPTS):
         before = current()
         following = before.advance(Change(before.number + 1, kind, detail))
         data = saved(following.bandit) if kind == CHECKPOINT else None
         full_detail = {**detail, **following.state}
-        digest = ledger.commit(before.digest, following.number, kind, full_detail, data=data)
+        digest = ledger.commit(
+            before.digest, following.number, kind, full_detail, data=data, also=also
+        )
         if digest is not None:
             return replace(following, digest=digest)
     raise TimeoutError(f"{kind}: other processes change the bandit of {ledger} all the time")

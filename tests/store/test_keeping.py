@@ -13,6 +13,8 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
+from bayesbandit.store.ledger import Ledger
+from bayesbandit.store.records import CHECKPOINT
 from tests.commands import run
 from tests.service.test_service import begun, live, same
 from tests.store.databases import KINDS, fresh
@@ -108,6 +110,28 @@ def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     caplog.clear()
     assert same(service.log.replay(), service.bandit)
     assert not caplog.text
+
+
+def test_a_reward_that_is_learned_while_its_context_is_erased_breaks_no_replay(url, monkeypatch):
+    """The learner steps in right after the checkpoint."""
+    service, clock = begun(url)
+    live(service, clock, days=1)
+    id_ = service.decide([7.0, 8.0]).id
+    service.reward(id_, 1.0)
+    commit = Ledger.commit
+
+    def followed(ledger, before, number, kind, *rest, **more):
+        digest = commit(ledger, before, number, kind, *rest, **more)
+        if kind == CHECKPOINT:
+            service.learn()
+        return digest
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "commit", followed)
+        assert service.log.erase(id_) == 1
+    assert same(bb.Service.open(service.log, clock=clock).bandit, service.bandit)
+    assert same(service.log.replay(), service.bandit)
+    assert service.log.verify().empty
 
 
 def test_what_is_erased_is_not_in_the_files(tmp_path):
