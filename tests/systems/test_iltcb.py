@@ -156,3 +156,14 @@ def test_the_oracle_is_ridge_regression(size, rng):
     fit.fit(np.column_stack([x, np.ones(30)]), gains)
     wanted = np.column_stack([x, np.ones(30)]) @ fit.coef_.T
     np.testing.assert_allclose(scores(x, least_squares(x, 0.7)(gains)), wanted, atol=1e-8)
+
+
+def test_scores_of_a_saved_mixture_are_the_same_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    bandit = bb.ILTCB(["a", "b", "c"], 3, seed=0)
+    for x in rng.normal(size=(60, 3)):
+        bandit.observe(bandit.choose(x), float(rng.random() < 0.5))
+    bandit.save(tmp_path / "mixture")
+    loaded = bb.Bandit.load(tmp_path / "mixture")
+    for x in rng.normal(size=(300, 1, 3)):
+        np.testing.assert_array_equal(loaded.predict(x).mean, bandit.predict(x).mean)

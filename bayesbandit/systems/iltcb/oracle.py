@@ -28,7 +28,7 @@ def least_squares(x: Array, ridge: float = 1.0) -> Callable[[Array], Array]:
 
     z = np.column_stack([x, np.ones(len(x))])
     factor = cho_factor(penalised(z.T @ z, ridge))
-    return lambda gains: np.asarray(cho_solve(factor, z.T @ gains))
+    return lambda gains: np.ascontiguousarray(cho_solve(factor, z.T @ gains))  # as files hold them
 
 
 def penalised(G: Array, penalty: float) -> Array:
