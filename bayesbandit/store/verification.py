@@ -45,7 +45,7 @@ from bayesbandit.store.records import (
 from bayesbandit.store.rows import Parts, decision_of, saved, seeds_of, stored_of
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.versions import Erased, Version, restored
+from bayesbandit.store.versions import Gone, Version, restored
 
 ROWS_AT_A_TIME = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
@@ -205,7 +205,7 @@ class Verification:
         number = row.number
         version = None
         if row.kind != STARTED:
-            with self.noting("version", number, "a change"), suppress(Erased):
+            with self.noting("version", number, "a change"), suppress(Gone):
                 change = change_of(row, outcomes)
                 if last is not None and number == last.number + 1:
                     version = last.advance(change)

@@ -45,8 +45,9 @@ CHANGES_PER_READ = 16  # read at a time
 MAX_ATTEMPTS = 100  # at making a version before another process does
 
 
-class Erased(ValueError):
-    """A version that cannot be computed, since contexts that it learned were erased."""
+class Gone(ValueError):
+    """A version that cannot be computed, since contexts that it learned were erased, or versions
+    before it were pruned meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class Version:
         """Return the next version."""
         number = self.number + 1
         if change.number != number:
-            raise ValueError(
+            raise (Gone if change.kind == CHECKPOINT else ValueError)(
                 f"the log has no version {number} of the bandit: after {self.number} "
                 f"comes {change.number}"
             )
         if change.kind == LEARN:
             if erased := sum(one.decision.erased for one in change.learned):
-                raise Erased(f"version {number} learned {erased} contexts that were erased")
+                raise Gone(f"version {number} learned {erased} contexts that were erased")
             following = self.learned(change.learned, change.detail["closed"])
         elif change.kind == CHECKPOINT:
             following = replace(self, number=number)
@@ -233,7 +234,8 @@ def newest(ledger: Ledger, parts: Parts, version: Version | None = None) -> Vers
 def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
     """Return the newest version, or version `until`: apply every change after this version.
 
-    Changes that learned erased contexts are passed over, up to the next snapshot, and that is said.
+    Changes that learned erased contexts, or were pruned meanwhile, are passed over, up to the next
+    snapshot, and that is said.
     """
     while until is None or version.number < until:
         most = CHANGES_PER_READ if until is None else min(CHANGES_PER_READ, until - version.number)
@@ -242,7 +244,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
         for each in changes:
             try:
                 version = version.advance(each)
-            except Erased as error:
+            except Gone as error:
                 later = ledger.snapshot(above=version.number, oldest=True)
                 if later is None or (until is not None and later.number > until):
                     raise

@@ -134,6 +134,29 @@ def test_a_reward_that_is_learned_while_its_context_is_erased_breaks_no_replay(u
     assert service.log.verify().empty
 
 
+def test_a_process_begins_and_follows_while_the_log_is_pruned(url, monkeypatch):
+    """Versions go after the snapshot was read, and before the changes that follow it."""
+    service, clock = begun(url)
+    follower = bb.Service.open(service.log, clock=clock)
+    live(service, clock, days=1)
+    follower.sync()
+    changes = Ledger.changes
+    for how in (follower.sync, lambda: bb.Service.open(service.log, clock=clock).version):
+        service.snapshot()
+        live(service, clock, days=1)
+
+        def pruned(ledger, after, limit):
+            monkeypatch.setattr(Ledger, "changes", changes)
+            service.log.checkpoint()
+            service.log.prune()
+            return ledger.changes(after, limit)
+
+        monkeypatch.setattr(Ledger, "changes", pruned)
+        assert how() == service.sync()
+    assert same(service.log.replay(), service.bandit)
+    assert service.log.verify().empty
+
+
 def test_what_is_erased_is_not_in_the_files(tmp_path):
     """A context that is a text, of a bandit without history, whose snapshots have no rounds."""
     frame = pd.DataFrame({"city": ["Zanzibar", "Berlin"] * 10, "age": np.arange(20.0)})
