@@ -327,8 +327,8 @@ class Ledger:
         before: the digest of the version before. closed: the outcomes of the decisions that it
         closes. data: the bytes of the snapshot, if there is one. also: what else the transaction
         does.
-        Return None, and store nothing, if another process has stored this version, or if something
-        came for one of these decisions since they were read.
+        Return None, and store nothing, if the log has newer versions, or if something came for one
+        of these decisions since they were read.
         """
         rows = [
             {
@@ -346,9 +346,14 @@ class Ledger:
             with self.database.write() as connection:
                 row = self._version(number, at, kind, text, digest, data)
                 connection.execute(insert(versions), row)
+                # the number may be free again: newer versions were stored, and those before pruned
+                others = select(versions.c.digest).where(versions.c.number != number)
+                newest = others.order_by(versions.c.number.desc()).limit(1)
+                follows = connection.scalar(newest) in (before, None)  # None: it is the first
                 if also is not None:
                     also(connection)
-                if rows and connection.execute(CLOSE_DECISION, rows).rowcount < len(rows):
+                closes = not rows or connection.execute(CLOSE_DECISION, rows).rowcount == len(rows)
+                if not (follows and closes):
                     connection.rollback()
                     return None
                 if data is not None:

@@ -157,6 +157,30 @@ def test_a_process_begins_and_follows_while_the_log_is_pruned(url, monkeypatch):
     assert service.log.verify().empty
 
 
+def test_no_reward_is_lost_where_versions_are_pruned_while_it_is_learned(url, monkeypatch):
+    """The number of the learner's version is free again, below the newest checkpoint."""
+    service, clock = begun(url)
+    live(service, clock, days=1)
+    due = Ledger.due
+
+    def pruned(ledger, now, limit):
+        monkeypatch.setattr(Ledger, "due", due)
+        read = due(ledger, now, limit)
+        service.log.checkpoint()
+        service.log.checkpoint()
+        service.log.prune()
+        return read
+
+    service.reward(service.decide([7.0, 8.0]).id, 1.0)
+    before = service.bandit.belief.n.sum()
+    monkeypatch.setattr(Ledger, "due", pruned)
+    assert service.learn() == 1
+    service.sync()
+    assert service.bandit.belief.n.sum() == before + 1
+    assert same(bb.Service.open(service.log, clock=clock).bandit, service.bandit)
+    assert service.log.verify().empty
+
+
 def test_what_is_erased_is_not_in_the_files(tmp_path):
     """A context that is a text, of a bandit without history, whose snapshots have no rounds."""
     frame = pd.DataFrame({"city": ["Zanzibar", "Berlin"] * 10, "age": np.arange(20.0)})
