@@ -278,7 +278,9 @@ def draw_delta(terms, state, work, rng):
 
 @compiled
 def draw_elements(terms, u, work, rng):
-    """Draw each u given all else. Return the element whose density is improper, or −1."""
+    """Draw each u given all else. Return an element whose density is improper, and which stays, or
+    −1."""
+    wrong = -1
     for i in range(u.size):
         low = terms.low[i] - u[i]
         high = terms.high[i] - u[i]
@@ -286,10 +288,11 @@ def draw_elements(terms, u, work, rng):
             continue
         a, q = conditional(terms, i, u, work)
         s = log_scale.draw(a, q, terms.slot_exponent, work.S, low, high, rng)
-        if not abs(s) < np.inf:
-            return i
-        move_element(terms, i, s, u, work)
-    return -1
+        if abs(s) < np.inf:
+            move_element(terms, i, s, u, work)
+        else:
+            wrong = i
+    return wrong
 
 
 def workspace(terms: Terms, D: int) -> Work:

@@ -152,13 +152,12 @@ def step(terms, moves, m, state, work, rng):
 
 @compiled
 def draw_rest(terms, moves, state, work, rng):
-    """Draw each u given δ, and take the moves. Return the element that is improper given all else,
+    """Draw each u given δ, and take the moves. Return an element that is improper given all else,
     or −1."""
     evaluate(terms, state.delta, work)
     wrong = draw_elements(terms, state.u, work, rng)
-    if wrong < 0:
-        for m in range(moves.rate.size):
-            step(terms, moves, m, state, work, rng)
+    for m in range(moves.rate.size):
+        step(terms, moves, m, state, work, rng)
     return wrong
 
 
@@ -174,7 +173,11 @@ def keep(s, state, delta, u, kept):
 @compiled
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
-    Return the element that is improper given all else, or −1."""
+    Return an element that is improper given all else then, or −1.
+
+    Before the draws none is wrong: from far away a scale may come so near 0 that what it scales is
+    0 to rounding, and the moves bring it back.
+    """
     terms = unmanaged(terms)
     moves = unmanaged(moves)
     state = unmanaged(state)
@@ -187,7 +190,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
             weigh(terms, state.u, work.phi)
         draw_delta(terms, state, work, rng)
         wrong = draw_rest(terms, moves, state, work, rng)
-        if wrong >= 0:
+        if wrong >= 0 and s >= 0:
             return wrong
         keep(s, state, delta, u, kept)
     return -1

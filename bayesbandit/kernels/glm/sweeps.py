@@ -291,7 +291,7 @@ def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune
             observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
             draw_delta(terms, state, work, rng)
         wrong = sweeps.draw_rest(terms, moves, state, work, rng)
-        if wrong >= 0:
+        if wrong >= 0 and s >= 0:
             return wrong
         sweeps.keep(s, state, delta, u, kept)
     return -1
