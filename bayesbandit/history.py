@@ -181,7 +181,7 @@ class History(GrowingRows):
 
     @property
     def weight(self) -> Array:
-        """The weights (n,) of the rounds in their arm's current posterior."""
+        """The weights (n,) of the rounds in their arm's current posterior, before `normalize`."""
         return self.records["weight"].copy()
 
     def to_frame(self) -> pd.DataFrame:
