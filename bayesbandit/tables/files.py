@@ -184,8 +184,8 @@ def _lines(content: str) -> pd.DataFrame:
             "to_json(path, orient='records', lines=True) writes an object a row"
         )
     table = pd.DataFrame(rows)
-    for name, column in table.select_dtypes(object).items():
-        kinds = {type(value) for value in column.dropna()}
+    for name, column in table.items():
+        kinds = {type(value) for value in column.dropna()} if column.dtype == object else set()
         if bool in kinds and not kinds.isdisjoint((int, float)):
             raise ValueError(f"column {name!r} has both true or false and numbers")
     return table
