@@ -145,7 +145,10 @@ def test_explain_says_how_a_bandit_learns(model, told):
 
 def test_a_prior_has_no_observations_and_needs_contexts():
     x, _ = world()
-    assert "observed_data" not in linear.prior_predictive(x, draws=2).children
+    tree = linear.prior_predictive(x, draws=2)
+    assert "observed_data" not in tree.children
+    assert set(tree["constant_data"].data_vars) == {"x", "weight"}
+    np.testing.assert_array_equal(tree["constant_data"]["x"], x)
     with pytest.raises(ValueError, match=r"linear: x must be contexts \(n, d\).*got None"):
         linear.check(None)
     with pytest.raises(ValueError, match="does not take `arm`; n_arms must be None"):

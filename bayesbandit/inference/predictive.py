@@ -11,7 +11,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit import checks
 from bayesbandit.checks import Array, Contexts
-from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.forms import picked
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
@@ -44,6 +44,7 @@ def prior_predictive(
 ) -> xr.DataTree:
     """Return draws of the prior and of rewards given it: see `RewardModel.prior_predictive`."""
     import pymc as pm
+    import xarray as xr
 
     checks.integer(draws, "draws", 1)
     if x is None:
@@ -65,7 +66,9 @@ def prior_predictive(
             draws, model=built, var_names=list(dict.fromkeys(names)), random_seed=seed,
             compile_kwargs=UNCOMPILED,
         )  # fmt: skip
-    return tree.drop_nodes("observed_data")  # nothing was observed
+    # nothing was observed: the rewards of the data are made up
+    given = tree["constant_data"].to_dataset().drop_vars(DATA_NAMES["reward"])
+    return tree.drop_nodes("observed_data").assign(constant_data=xr.DataTree(given))
 
 
 def rewards_of(built: pm.Model, name: str) -> str:
