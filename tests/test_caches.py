@@ -25,7 +25,7 @@ from bayesbandit.kernels import njit
 def double(a):
     return a * 2
 """
-MULTIPLY = """
+MULTIPLY_ONE_ROW = """
 import numpy as np
 from bayesbandit.kernels.algebra.cholesky import multiply
 
@@ -85,7 +85,7 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path)
     shown = []
     for product in (inner, inner + " + 10.0"):
         called.write_text(called.read_text().replace(inner, product))
-        command = [sys.executable, "-c", MULTIPLY]
+        command = [sys.executable, "-c", MULTIPLY_ONE_ROW]
         run = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
         shown.append(run.stdout.strip())
     assert shown == ["3.0", "13.0"], run.stderr

@@ -66,7 +66,7 @@ def prior_predictive(
             draws, model=built, var_names=list(dict.fromkeys(names)), random_seed=seed,
             compile_kwargs=UNCOMPILED,
         )  # fmt: skip
-    # nothing was observed: the rewards of the data are made up
+    # nothing was observed, and the rewards among the data are placeholders
     given = tree["constant_data"].to_dataset().drop_vars(DATA_NAMES["reward"])
     return tree.drop_nodes("observed_data").assign(constant_data=xr.DataTree(given))
 

@@ -72,7 +72,9 @@ class Version:
         """Return the next version."""
         number = self.number + 1
         if change.number != number:
-            raise (Gone if change.kind == CHECKPOINT else ValueError)(
+            # the versions before a checkpoint may be pruned
+            error = Gone if change.kind == CHECKPOINT else ValueError
+            raise error(
                 f"the log has no version {number} of the bandit: after {self.number} "
                 f"comes {change.number}"
             )

@@ -376,7 +376,7 @@ def test_factors_of_the_noise_move_so_that_their_product_stays():
 
 
 def in_units(c):
-    """Coefficients about a common mean, of rewards in units of which one is c."""
+    """A hierarchy for rewards that are c times as large: all its scales are multiplied by c."""
 
     @reward_model(
         mu=Prior("Normal", mu=0, sigma=10 * c),
@@ -392,7 +392,7 @@ def in_units(c):
 
 @pytest.mark.parametrize("c", [1e-6, 1e8])
 def test_a_hierarchy_is_the_same_in_other_units(c):
-    """Chains that begin far away in these: in one of six the scale came to 0 before the draws."""
+    """In one chain of six, which began far away, the scale was 0 to rounding before the draws."""
     data = rows(n=60, d=4)
     there = data | {"reward": c * data["reward"]}
     drawn = engine(in_units(1.0), data).sample(data, 4000, 2, seed=0).values

@@ -107,7 +107,7 @@ def solve_upper(W, v, D):
         v[k + 1] = v1
         v[k + 2] = v2
         v[k + 3] = v3
-    # also where U is not finite
+    # they are 0 already, unless U has infinities or NaN
     v[D:] = 0.0
 
 

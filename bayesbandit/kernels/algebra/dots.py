@@ -18,8 +18,8 @@ from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, vectors
 def dots(typingctx, U, v, row, stride, start, stop):
     """Return Σ_j U[row + i stride + j] v[j] over start ≤ j < stop, i = 0, 1, 2, 3.
 
-    U, of which a matrix is read row after row, and v are contiguous, and stop − start is a multiple
-    of 8.
+    U and v are contiguous; the entries of a matrix U are counted row by row. stop − start is a
+    multiple of 8.
     """
 
     def codegen(context, builder, signature, args):

@@ -278,8 +278,8 @@ def draw_delta(terms, state, work, rng):
 
 @compiled
 def draw_elements(terms, u, work, rng):
-    """Draw each u given all else. Return an element whose density is improper, and which stays, or
-    −1."""
+    """Draw each u given all else. An element whose density is improper keeps its value. Return the
+    last such element, or −1."""
     wrong = -1
     for i in range(u.size):
         low = terms.low[i] - u[i]

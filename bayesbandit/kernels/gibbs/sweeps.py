@@ -173,10 +173,11 @@ def keep(s, state, delta, u, kept):
 @compiled
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
-    Return an element that is improper given all else then, or −1.
+    Return an element that is improper given all else at a draw, or −1.
 
-    Before the draws none is wrong: from far away a scale may come so near 0 that what it scales is
-    0 to rounding, and the moves bring it back.
+    During the first `tune` sweeps an improper element is no error. A chain that begins far from the
+    posterior may take a scale so close to 0 that what it scales is rounded to 0. The moves bring
+    the scale back.
     """
     terms = unmanaged(terms)
     moves = unmanaged(moves)
