@@ -64,7 +64,7 @@ def log_likelihood(kind, number, eta, r):
     if kind == BINOMIAL:
         return r * eta - number * log_one_plus_exp(eta)
     if kind == PROBIT:
-        return r * log_normal_cdf(eta) + (1.0 - r) * log_normal_cdf(-eta)
+        return log_normal_cdf(eta if r > 0.5 else -eta)
     if kind == POISSON:
         return r * eta - math.exp(min(eta, MAX_EXPONENT))
     psi = eta - math.log(number)
@@ -75,11 +75,12 @@ def log_likelihood(kind, number, eta, r):
 def slope_and_curvature(kind, number, eta, r):
     """Return ℓ'(η) and −ℓ''(η) ≥ 0."""
     if kind == PROBIT:
-        one = beyond(-eta)  # Φ'(η)/Φ(η) + η, and likewise at −η
-        other = beyond(eta)
-        # the hazards are one − η and other + η; a hazard h(t) = φ(t)/Φ(−t) has h' = h (h − t)
-        slope = r * (one - eta) - (1.0 - r) * (other + eta)
-        return slope, r * (one - eta) * one + (1.0 - r) * (other + eta) * other
+        # of log Φ(−t), t = −η where r is 1 and η where it is 0: the hazard h(t) = φ(t)/Φ(−t) has
+        # h' = h (h − t)
+        sign = 1.0 if r > 0.5 else -1.0
+        t = -sign * eta
+        excess = beyond(t)
+        return sign * (t + excess), (t + excess) * excess
     if kind == POISSON:
         mean = math.exp(min(eta, MAX_EXPONENT))
         return r - mean, mean
