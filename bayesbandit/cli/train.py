@@ -102,7 +102,8 @@ def learner_of(learner: Bandit | str, log: Log, choices: Mapping[str, Any]) -> t
     if not used:
         return made(new, arms, 0), roles
     encoder = Encoder.fit(sample[used], keep=[c for c in choices["keep"] if c in used])
-    return made(new, arms, None, encoder=encoder), roles
+    bandit = made(new, arms, None, encoder=encoder)
+    return bandit, _roles(log, choices, bandit)[0]
 
 
 def _roles(

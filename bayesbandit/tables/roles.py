@@ -12,6 +12,7 @@ from bayesbandit.checks import Name, without_none
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     COLUMN_ROLES,
+    DECISIONS,
     DEFAULTS,
     HISTORY,
     MARK,
@@ -96,6 +97,12 @@ def roles_of(
     if unknown := [role for role in given if role not in COLUMN_ROLES]:
         raise TypeError(f"a column must be one of {list(COLUMN_ROLES)}; got {unknown[0]!r}")
     columns: list[Name] = list(frame.columns)
+    if {*map(str, columns)} >= DECISIONS:
+        raise ValueError(
+            f"{table} is one of DecisionLog.frame(), which does not say which rewards are settled: "
+            "bb.ope.Log.of(log) reads the log itself, and bandit.update learns it (a command: "
+            "bayesbandit evaluate DATABASE)"
+        )
     named: dict[str, Name] = without_none(given)
     probability_columns = dict(probabilities or {})
     to_keep = names_in(keep)
@@ -146,7 +153,8 @@ def roles_of(
             left |= dict.fromkeys(others, f"the {role} is {named.get(role)!r}; keep uses this one")
         contexts = [c for c in columns if c not in {*taken, *left} or c in to_keep]
     why = "not in x" if x is not None else "the encoder does not use it"
-    left |= {c: why for c in columns if c not in {*taken, *left, *contexts}}
+    reasons = {} if encoder is None else encoder.left
+    left |= {c: reasons.get(c, why) for c in columns if c not in {*taken, *left, *contexts}}
     named = {role: named[role] for role in COLUMN_ROLES if role in named}
     return Roles(named, probability_columns, tuple(contexts), left, of_history is not None)
 

@@ -337,6 +337,29 @@ def test_the_table_of_a_decision_log_is_read_by_its_log():
         Log.of(pd.concat([frame, pd.DataFrame({"arm": ARMS})]))
 
 
+def test_no_reader_takes_the_exported_decisions_for_a_log_with_columns_of_contexts(tmp_path):
+    path = tmp_path / "export.csv"
+    frame = table(["version"]).assign(decision_id="one", decided_at=1.0, probabilities="[]")
+    frame.assign(status="reward").to_csv(path, index=False)
+    for command in ("train", "evaluate"):
+        result = run(command, path, "--bandit", "BLTS", "--out", tmp_path / command)
+        assert result.exit_code == 2
+        assert "is one of DecisionLog.frame()" in result.said
+    with pytest.raises(ValueError, match=r"Log.of\(log\) reads the log itself"):
+        bb.learn(path, bb.BLTS(ARMS, 1), features=["version"])
+
+
+def test_train_says_which_columns_its_encoder_leaves_out(tmp_path):
+    frame = table(["age"]).assign(note=[f"note {i}" for i in range(60)])
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    said = [
+        run(command, tmp_path / "log.csv", "--bandit", "BLTS", "--out", tmp_path / command).said
+        for command in ("train", "evaluate")
+    ]
+    for one in said:
+        assert "contexts: age; left out: note (all of its values differ)." in one
+
+
 def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     frame = table(["weight", "prob_churn", "p_value", "time"])
     path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"

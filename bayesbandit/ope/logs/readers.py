@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,12 +26,6 @@ READER_OF_ROLE = {
     "reward": numbers, "propensity": numbers, "batch": numbers, "time": moments,
     "reward_time": moments,
 }  # fmt: skip
-DECISION_LOG_COLUMNS = {
-    "decision_id",
-    "decided_at",
-    "probabilities",
-    "status",
-}  # columns of `DecisionLog.frame`
 
 
 def of_history(history: Any) -> dict[str, Any]:
@@ -92,11 +85,6 @@ def roles_in(frame: pd.DataFrame, name: str, *, arms: Arms | None = None, **colu
     """Return the role of each column of a log. name: what errors call it."""
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
-    if {*map(str, frame.columns)} >= DECISION_LOG_COLUMNS:
-        raise ValueError(
-            f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
-            "bb.ope.Log.of(log) reads the log itself (a command: bayesbandit evaluate DATABASE)"
-        )
     return roles_of(frame, name, arms=None if arms is None else arm_names(arms), **columns)
 
 
@@ -124,8 +112,6 @@ def of_frame(
     if encoder is not None:
         encoded = encoder.transform(contexts[list(encoder.columns)])
         contexts = pd.DataFrame(encoded, columns=list(encoder.features))
-        left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
-        roles = replace(roles, left=left)
     elif roles.of_history:
         contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
     elif x is None:
