@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import Array, finite, floats, one_of, shown
+from bayesbandit.checks import Array, finite, one_of
+from bayesbandit.ope.logs.columns import matrix_of
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.weights import by_batch
 from bayesbandit.runtime.one_thread import one_thread
@@ -137,15 +138,13 @@ def predicted_means(log: Log, reward: Array, w: Array, mean: Any) -> Array:
     """Return predicted means m (n, K).
 
     reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of
-    OUTCOME_MODELS, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
-    "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
+    OUTCOME_MODELS, or numbers (n, K); a table has them by the arms' names. "chosen" uses, in each
+    batch, "arm", "ridge" or "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier
+    batches.
     """
     shape = len(log), len(log.arms)
     if not isinstance(mean, str):
-        m = floats(mean, f"mean ({shown(mean)[:60]})" if np.isscalar(mean) else "mean")
-        if m.shape != shape:
-            raise ValueError(f"mean must be {shape}; got {m.shape}")
-        return finite(m, "mean")
+        return finite(matrix_of(mean, len(log), log.arms, "mean"), "mean")
     one_of(mean, "mean, where it is no array (n, K),", OUTCOME_MODELS)
     if mean == "logged":
         if log.mean is None:

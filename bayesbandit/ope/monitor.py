@@ -58,7 +58,8 @@ class Monitor:
             raise ValueError(
                 f"a monitor takes one decision at a time; got a batch of {len(decision.arm)}"
             )
-        self.add(decision.arm, reward, decision.probabilities)
+        p = dict(zip(decision.arms, decision.probabilities.tolist(), strict=True))
+        self.add(decision.arm, reward, [p.get(arm, 0.0) for arm in self.arms])
 
     def add(self, arm: Name, reward: float, probabilities: Any) -> None:
         """Add a round: its arm, reward, and every arm's probability at the decision (K,).

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -171,6 +172,13 @@ def test_the_running_mean_is_that_of_all_earlier_rewards():
     m = estimate(log, 0, mean="running").m
     before = np.cumsum(log.reward)[:-1] / np.arange(1, N)
     np.testing.assert_allclose(m, np.tile(np.r_[0.0, before][:, None], K), atol=1e-12)
+
+
+def test_means_in_a_table_are_those_of_the_arms_that_its_columns_name():
+    log, pi = made()
+    m = pd.DataFrame(np.random.default_rng(1).random((N, K)))
+    expected = estimate(log, pi, "dm", mean=m.to_numpy()).value
+    assert estimate(log, pi, "dm", mean=m[[2, 0, 1]]).value == expected
 
 
 def test_means_are_predictable():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import bayesbandit as bb
 from bayesbandit.cli.evaluate import titled
 from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
@@ -299,6 +300,20 @@ def test_it_stops_at_the_best_arm_and_not_before_there_is_evidence():
     told(monitor, names[119:], reward[119:], p[119:])
     assert monitor.best() == "b"
     assert repr(monitor) == "Monitor(400 of 1000 rounds, best='b')"
+
+
+def test_a_monitor_takes_a_decisions_probabilities_by_the_names_of_its_arms():
+    names = ("a", "b", "c")
+    bandit = bb.LinTS(names, n_features=1, min_probability=0.1, seed=0)
+    same, other = Monitor(names, planned=120), Monitor(("c", "a", "b"), planned=120)
+    for t in range(60):
+        decision = bandit.choose([t % 2])
+        reward = float(names.index(decision.arm))
+        bandit.observe(decision, reward)
+        same.observe(decision, reward)
+        other.observe(decision, reward)
+    found, expected = (m.evaluation().table["estimate"] for m in (other, same))
+    np.testing.assert_allclose(found[list(names)], expected[list(names)])
 
 
 @pytest.mark.parametrize("bounds", [(0, np.inf), (1, 0), ("a", "b"), (0, 1, 2), 1])
