@@ -69,7 +69,7 @@ def train(
         learned = learn(
             log, learner, arm=roles.named["arm"], reward=roles.named["reward"],
             propensity=roles.named.get("propensity"),
-            time=roles.named.get("time") if learner.belief.clock == "time" else None,
+            time=None if learner.belief.clock is None else roles.named.get("time"),
             features=None if learner.encoder else roles.contexts,
         )  # fmt: skip
         learned.save(out)

@@ -63,7 +63,7 @@ def learn(
     arm, reward, propensity: names of columns. Without them, those with the usual names, as of
         `bb.ope.Log.of`. Inverse propensity weights need the propensity.
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
-        half-life with clock="time".
+        half-life with clock="time"; for one that counts rows they must not run back.
     features: the columns of the contexts, in order. Without it, those of the encoder, or all
         columns without a role, which must then be numbers.
 
@@ -87,7 +87,7 @@ def learn(
     if features is None and bandit.encoder is None:
         check_no_identifier(roles.contexts, "features")
     columns = {role: roles.named[role] for role in LEARNED_ROLES if role in roles.named}
-    if time is None and bandit.belief.clock != "time":
+    if time is None and bandit.belief.clock is None:
         columns.pop("time", None)
     empty = _beginner(bandit, columns, roles.contexts)
     used = [*dict.fromkeys([*roles.contexts, *columns.values()])]
@@ -115,10 +115,10 @@ def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Na
             "know; balance must be Unweighted() or InversePropensity(propensity='decision')"
         )
     clock = bandit.belief.clock
-    if (clock == "time") != ("time" in columns):
+    if ("time" in columns) if clock is None else (clock == "time" and "time" not in columns):
         raise ValueError(
             'time= must name the column of the rows\' times for a half_life with clock="time", and '
-            f"be None for others; got time={columns.get('time')!r}, and "
+            f"be None for what does not forget; got time={columns.get('time')!r}, and "
             f"{checks.shown(bandit.model)}"
         )
     if "propensity" not in columns and learning.weighs_by_propensity(bandit):
@@ -162,7 +162,14 @@ def _taught(
         numeric = [role for role in NUMERIC_ROLES if role in columns]
         read = {role: numbers(frame[columns[role]], role) for role in numeric}
         if "time" in columns:
-            read["time"] = moments(frame[columns["time"]], "time")
+            times = moments(frame[columns["time"]], "time")
+            if bandit.belief.clock == "time":
+                read["time"] = times
+            elif (np.diff(times) < 0).any():
+                raise ValueError(
+                    f"{columns['time']!r} runs back, and a half-life counts the rows that follow: "
+                    'sort them, or take clock="time"'
+                )
         with one_thread():
             x: Contexts = frame[list(features)]
             if bandit.encoder is None:

@@ -247,7 +247,9 @@ REFUSED = [  # settings of a bandit, columns of the log that are others, setting
     ({"model": bb.Ridge(drift=0.1)}, {}, {}, "coefficients that walk .* by bandit.update"),
     ({"model": bb.Ridge(half_life="auto")}, {}, {}, "does not forget by the ages of rounds alone"),
     ({"model": FORGETFUL_BY_TIME}, {}, {}, "time= must name the column of the rows' times"),
-    ({"model": bb.Ridge(half_life=50.0)}, {}, {"time": "u"}, "be None for others; got time='u'"),
+    ({"model": bb.Ridge()}, {}, {"time": "u"}, "be None for what does not forget; got time='u'"),
+    ({"model": bb.Ridge(half_life=50.0)}, {}, {"time": "u", "features": ["u", "v"]},
+     "'u' runs back, and a half-life"),
     ({}, {"reward": np.where(np.arange(300) == 7, np.nan, 1.0)}, {},
      "partition 0 of the log: 1 of 300 rewards are missing"),
     *(
@@ -451,3 +453,17 @@ def test_an_encoder_learns_a_sample_of_a_table_on_a_cluster(monkeypatch):
     error = table["u"].std() / np.sqrt(500)
     assert abs(rows["u"].mean() - table["u"].mean()) < 4 * error
     assert bb.Encoder.fit(frame).features == bb.Encoder.fit(table).features
+
+
+def test_train_forgets_no_log_backwards_that_begins_with_its_newest_rows(tmp_path):
+    frame = log().assign(time=np.arange(300.0))
+    found = {}
+    for name, rows in {"in_order": frame, "newest_first": frame[::-1]}.items():
+        rows.to_csv(tmp_path / name, index=False)
+        bandit = "LinTS(half_life=50)"
+        found[name] = run("train", tmp_path / name, "--bandit", bandit, "--out", tmp_path / "out")
+    assert found["in_order"].exit_code == 0, found["in_order"].output
+    assert found["newest_first"].exit_code == 2
+    assert "'time' runs back, and a half-life counts the rows that follow" in (
+        found["newest_first"].said
+    )
