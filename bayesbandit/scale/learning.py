@@ -115,7 +115,8 @@ def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Na
             "know; balance must be Unweighted() or InversePropensity(propensity='decision')"
         )
     clock = bandit.belief.clock
-    if ("time" in columns) if clock is None else (clock == "time" and "time" not in columns):
+    is_timed = "time" in columns
+    if (clock == "time" and not is_timed) or (clock is None and is_timed):
         raise ValueError(
             'time= must name the column of the rows\' times for a half_life with clock="time", and '
             f"be None for what does not forget; got time={columns.get('time')!r}, and "
