@@ -548,8 +548,8 @@ class Bandit:
 
         It is exact, to rounding, for beliefs that are sums over rounds: `Ridge` (with the folds of
         its cross-validation), declared models that learn row by row in closed form, and those of
-        `bb.Laplace` that do not forget. The other bandit stays as it is, and this one keeps its policy and random numbers. Its
-        rounds are counted in `t` and put behind those of `history`.
+        `bb.Laplace` that do not forget. The other bandit stays as it is, and this one keeps its
+        policy and random numbers. Its rounds are counted in `t` and put behind those of `history`.
 
         Raise ValueError, and change nothing, if arms, models, priors, encoders, balances or clocks
         differ, if the model or the balance needs the rounds themselves, or if kept rounds are in

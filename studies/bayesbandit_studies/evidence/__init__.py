@@ -252,13 +252,13 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     found = found[found["target"] == "arm 0"].dropna(subset=["coverage"])
     n = results["replication"].nunique()
     drawn = {}
-    for column, label, nominal, least in (
-        ("coverage", "coverage of 95 % intervals", 0.95, 0.8),
-        ("width", "width of the interval", None, None),
+    for column, label, nominal, least, most in (
+        ("coverage", "coverage of 95 % intervals", 0.95, 0.8, 1.0),
+        ("width", "width of the interval", None, None, None),
     ):
         drawn[column] = pictures.interval_rows(
             found, "method", column, "environment", label,
-            f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least,
+            f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least, most,
         )  # fmt: skip
     rows = _of(results, "peeking")
     missed = by_round(rows[rows["target"] == "arm 0"], LOOKS)

@@ -20,6 +20,7 @@ from bayesbandit.plots.style import (
 )
 
 WIDTH = 3.1  # inches of a panel
+MARGIN = 0.03  # of a panel's width, behind `most`
 
 
 def interval_rows(
@@ -32,7 +33,7 @@ def interval_rows(
     they are value ± 1.96 `value`_se. A missing value is left out. A value without an interval is a
     point. row, panel: columns whose values have a row or a panel each. nominal: where to draw a
     line, at what the values should be. least: where the panels begin; values below it are
-    arrowheads at their left edge. most: where intervals end.
+    arrowheads at their left edge. most: where intervals end, and panels that have a `least`.
     """
     if "low" not in table and f"{value}_se" in table:
         reach = 1.96 * table[f"{value}_se"]
@@ -52,7 +53,7 @@ def interval_rows(
         if nominal is not None:
             ax.axvline(nominal, color=GREY, lw=1.0, zorder=1)
         if least is not None:
-            ax.set_xlim(least, None)
+            ax.set_xlim(least, None if most is None else most + MARGIN * (most - least))
             if (off := middle < least).any():
                 at = np.full(off.sum(), least)
                 ax.plot(at, -down[off], "<", color=BLUE, ms=6, clip_on=False)
