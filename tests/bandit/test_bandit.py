@@ -94,7 +94,7 @@ HOSTILE = [
     ({"propensity": 1.0}, "the arm's probability"),
     ({"min_probability": 0.9}, "min_probability is"),
     ({"constant": 1}, "constant"),
-    ({"id": 5}, "id[0] is 5"),
+    ({"id": 5}, "id must be a list, with a text for each arm"),
     ({"x": 5.0}, "x must be"),
     ({"x": [[1.0], [1.0, 2.0]]}, "different lengths"),
     ({"unknown": 1}, "unknown key"),
