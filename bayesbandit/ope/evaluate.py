@@ -200,7 +200,7 @@ class Evaluation:
             )
         if (missing := int(pd.isna(labels).sum())) > 0:
             raise ValueError(f"labels must not be missing; {missing} of {len(labels)} are")
-        return labels
+        return pd.Series(labels).to_numpy(object)  # NumPy would make integers of nanoseconds
 
 
 def evaluate(

@@ -444,6 +444,16 @@ def test_names_of_policies_and_subgroups(part):
         result.subgroups(np.where(np.arange(N) < 200, np.nan, 1.0))
 
 
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_subgroups_may_be_days_in_any_unit(unit):
+    log, _ = made()
+    day = np.datetime64("2026-11-01", unit) + np.arange(N) // 200 * np.timedelta64(1, "D")
+    found = evaluate(log, [0]).subgroups(day)
+    by_number = evaluate(log, [0]).subgroups(np.arange(N) // 200)
+    assert [*found.loc[0].index] == [pd.Timestamp("2026-11-01"), pd.Timestamp("2026-11-02")]
+    np.testing.assert_array_equal(found["estimate"], by_number["estimate"])
+
+
 def test_adjusted_p_are_no_smaller_than_draws_can_tell():
     """Between p and its multiple by Bonferroni; of one row, p itself."""
     log, _ = made(n=2000)

@@ -264,6 +264,16 @@ def test_a_reward_of_an_open_decision_is_evidence(tmp_path):
     np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, 1.0])
 
 
+def test_a_reward_that_is_dated_before_its_decision_is_evidence(tmp_path):
+    """Clocks may differ by a minute: the reward counts as if it had come at once."""
+    service, clock = begun(fresh("sqlite", tmp_path))
+    for _ in range(3):
+        one = service.decide([0.0, 1.0]).id
+    service.reward(one, 1.0, at=clock.now - 30)
+    log = bb.ope.Log.of(service.log)
+    np.testing.assert_array_equal(log.reward_time - log.time, [np.nan, np.nan, 0.0])
+
+
 @pytest.mark.slow
 def test_a_log_of_decisions_is_a_log(tmp_path):
     bandit = linear()

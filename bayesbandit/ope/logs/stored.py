@@ -67,7 +67,8 @@ def of_decisions(
         "mean": means,
         "available": available,
         "time": rounds["decided_at"],
-        "reward_time": rounds["rewarded_at"],
+        # clocks may differ: a reward may be dated before its decision
+        "reward_time": rounds["rewarded_at"].clip(lower=rounds["decided_at"]),
         "batch": np.maximum.accumulate(rounds["version"].to_numpy(np.float64)),
     }
     has_context = ~np.isnan(x).any(axis=1)
