@@ -415,17 +415,21 @@ def without_none[K, V](values: Mapping[K, V | None]) -> dict[K, V]:
 
 
 def json_text(value: object) -> str:
-    """Return values as JSON, those of NumPy too; a row with names is an object, and dates are as
-    `str` shows them."""
+    """Return values as JSON, those of NumPy too; a row with names is an object, dates are as `str`
+    shows them, and NaT and NA are null."""
     return json.dumps(value, default=_plain)
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, np.datetime64):  # `tolist` makes integers of nanoseconds
+        return None if np.isnat(value) else str(value.astype("datetime64[us]"))
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping | Row):
         return dict(value.items())
-    return str(value)
+    pandas = sys.modules.get("pandas")
+    is_missing = pandas is not None and pandas.isna(value) is True
+    return None if is_missing else str(value)
 
 
 def shown(value: object) -> str:

@@ -113,7 +113,8 @@ class Client:
         if id is None:
             return "ignored"
         [number] = checks.column([value], 1, "rewards").tolist()
-        return str(self._insist("/reward", {"id": id, "value": number, "time": at})["status"])
+        when = None if at is None else str(at)  # of NaT a text, which the server refuses
+        return str(self._insist("/reward", {"id": id, "value": number, "time": when})["status"])
 
     def activate(self, id: str | None) -> None:
         """Say that a decision was shown; nothing of a default decision."""

@@ -168,7 +168,8 @@ def test_a_default_is_never_an_arm_that_may_not_be_chosen():
 
 
 def test_numpy_pandas_and_times_are_sent():
-    row = pd.Series({"age": np.int64(3), "on": date(2026, 1, 2)})
+    days = {"on": date(2026, 1, 2), "at": np.datetime64("2026-01-02", "ns"), "no": pd.NA}
+    row = pd.Series({"age": np.int64(3), **days}, dtype=object)
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     came = b'{"status": "timely", "id": "a"}'
     with answering((200, BODY), (200, BODY), (200, came)) as (url, asked):
@@ -177,6 +178,7 @@ def test_numpy_pandas_and_times_are_sent():
         client.decide(np.float32([0.5, 1.0]))
         assert client.reward("a", np.bool_(True), at=moment) == "timely"
     first, second, third = map(json.loads, asked)
-    assert first["context"] == {"age": 3, "on": "2026-01-02"}
+    told = {"on": "2026-01-02", "at": "2026-01-02T00:00:00.000000", "no": None}
+    assert first["context"] == {"age": 3, **told}
     assert second["context"] == [0.5, 1.0]
     assert third == {"id": "a", "value": 1.0, "time": "2026-01-02 00:00:00+00:00"}

@@ -215,6 +215,22 @@ def test_contexts_from_tables(tmp_path):
     begun(service.log.ledger.database.url.render_as_string(), bandit)
 
 
+def test_contexts_with_dates_and_without_are_read_again(tmp_path):
+    """In nanoseconds, whole hours, and missing by any of pandas' values."""
+    day = np.datetime64("2026-11-01", "h") + np.arange(20)
+    frame = FRAME.assign(day=day, paid=pd.array([True, False, None, True] * 5, dtype="boolean"))
+    frame.loc[::7, "day"] = pd.NaT
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame, keep=["day"]))
+    service, _ = begun(fresh("sqlite", tmp_path), bandit)
+    service.decide(frame.assign(day=frame["day"].astype("datetime64[ns]")))
+    row = {"age": 33, "country": pd.NA, "paid": pd.NA}
+    for moment in (day[1], day[1].astype("datetime64[ns]"), np.datetime64("NaT", "s"), pd.NaT):
+        service.decide(row | {"day": moment})
+    assert service.log.verify().empty
+    texts = service.log.frame()["context"].tail(4)
+    assert [json.loads(text)["country"] for text in texts] == [None] * 4
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_replay_until(kind, tmp_path):
     service, _ = begun(fresh(kind, tmp_path))
