@@ -127,6 +127,7 @@ class Service:
         self._count_lock = Lock()
         self._t = 0
         self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
+        self._count_rounds()
 
     def __repr__(self) -> str:
         return f"Service({self._learner.version.bandit!r}, version {self.version}, {self.log!r})"
@@ -304,7 +305,9 @@ class Service:
 
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
-        return self._learner.sync().number
+        version = self._learner.sync().number
+        self._count_rounds()
+        return version
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
@@ -312,6 +315,12 @@ class Service:
         New processes start from the newest snapshot.
         """
         return self._learner.snapshot()
+
+    def _count_rounds(self) -> None:
+        """Count the rounds of other processes, and of this one before a restart."""
+        decided = self.log.ledger.rounds()
+        with self._count_lock:
+            self._t = max(self._t, decided)
 
     def _now(self) -> int:
         now = to_microseconds(self.clock(), "clock")

@@ -176,6 +176,13 @@ class Ledger:
                 by_id |= {row.id: stored_of(row) for row in rows}
         return [by_id[id_] for id_ in ids if id_ in by_id]
 
+    def rounds(self) -> int:
+        """Return how many contexts had been decided after the latest decision; 0: there is none."""
+        at = decisions.c.decided_at
+        latest = select(func.max(at)).scalar_subquery()
+        t = self.one(select(func.max(decisions.c.t)).where(at == latest))
+        return 0 if t is None else int(t) + 1
+
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(

@@ -215,6 +215,18 @@ def test_a_decision_whose_thread_was_stopped_is_refused(service, monkeypatch):
         service.decide([0.0, 0.0])
 
 
+def test_rounds_are_counted_across_restarts_and_processes(lite):
+    """Else the rounds after a restart would be as old as those that were open before it."""
+    service, clock = begun(lite, linear(half_life=20.0))
+    service.decide(np.zeros((30, 2)))
+    other = bb.Service.open(service.log, clock=clock)
+    for decider in (other, service):
+        clock.now += 1
+        decider.sync()
+        decider.decide([0.0, 0.0])
+    assert sorted(row.t for row in rows(service, "decisions")) == [*range(32)]
+
+
 @pytest.mark.parametrize("settings", [{}, {"half_life": 20.0}], ids=["all rounds", "fading"])
 def test_it_is_what_a_bandit_learns_by_hand(url, settings):
     service, clock = begun(url, linear(**settings))
