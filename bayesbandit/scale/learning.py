@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 WHEN = "parts of a log are put together"
 NUMERIC_ROLES = ("reward", "propensity")  # of columns of numbers
 UNNAMED_INDEX = "__index_level_"  # how the columns begin that pandas makes of it
+RUNS_BACK = (
+    'runs back, and a half-life counts the rows that follow: sort them, or take clock="time"'
+)
 LEARNED_ROLES = ("arm", *NUMERIC_ROLES, "time")  # of columns that are learned
 
 
@@ -91,10 +94,18 @@ def learn(
         columns.pop("time", None)
     empty = _beginner(bandit, columns, roles.contexts)
     used = [*dict.fromkeys([*roles.contexts, *columns.values()])]
-    learned = reduced(table, used, partial(_taught, empty, columns, roles.contexts), _join)
-    if not learned.history.total:
+    learned = reduced(table, used, partial(_taught, empty, columns, roles.contexts), _follow)
+    if not learned.bandit.history.total:
         raise ValueError("a log needs at least one round; got none")
-    return _join(bandit, learned)
+    return _join(bandit, learned.bandit)
+
+
+class Part(NamedTuple):
+    """What partitions of a log teach: a bandit that learned them, and the times of their first and
+    last row; None if times do not count, or there is no row."""
+
+    bandit: Bandit
+    times: tuple[Any, Any] | None = None
 
 
 def _beginner(bandit: Bandit, columns: Mapping[str, Name], features: Sequence[Name]) -> Bandit:
@@ -148,11 +159,12 @@ def _taught(
     features: Sequence[Name],
     frame: pd.DataFrame,
     number: int,
-) -> Bandit:
-    """Return a copy of an empty bandit that has learned a partition of a log."""
+) -> Part:
+    """Return what a partition of a log teaches a copy of an empty bandit."""
     bandit = empty.copy()
     if frame.empty:
-        return bandit
+        return Part(bandit)
+    ends = None
     arm = whole(frame[columns["arm"]])
     if missing := int(frame[columns["reward"]].isna().sum()):
         raise ValueError(
@@ -166,11 +178,10 @@ def _taught(
             times = moments(frame[columns["time"]], "time")
             if bandit.belief.clock == "time":
                 read["time"] = times
-            elif (np.diff(times) < 0).any():
-                raise ValueError(
-                    f"{columns['time']!r} runs back, and a half-life counts the rows that follow: "
-                    'sort them, or take clock="time"'
-                )
+            elif (times[1:] < times[:-1]).any():
+                raise ValueError(f"{columns['time']!r} {RUNS_BACK}")
+            else:
+                ends = times[0], times[-1]
         with one_thread():
             x: Contexts = frame[list(features)]
             if bandit.encoder is None:
@@ -178,7 +189,17 @@ def _taught(
             bandit.update(x, arm, **read)
     except ValueError as error:
         raise ValueError(f"partition {number} of the log: {error}") from error
-    return bandit
+    return Part(bandit, ends)
+
+
+def _follow(before: Part, later: Part) -> Part:
+    """Return what neighbours teach together. Raise ValueError if `later` has earlier times."""
+    ends = before.times or later.times
+    if before.times and later.times:
+        if later.times[0] < before.times[1]:
+            raise ValueError(f"from a partition of the log to the next its time {RUNS_BACK}")
+        ends = before.times[0], later.times[1]
+    return Part(_join(before.bandit, later.bandit), ends)
 
 
 def _join(before: Bandit, later: Bandit) -> Bandit:

@@ -269,6 +269,15 @@ def test_what_cannot_be_learned_is_refused(made, changed, settings, said):
         bb.learn(frame, new(**made), **settings)
 
 
+def test_times_that_run_back_between_partitions_are_refused():
+    """As of files with other names than their days have: each is in order, and they are not."""
+    frame = log().assign(time=DATES)
+    model = bb.Ridge(half_life=50.0)
+    assert len(bb.learn(pieces_of(frame, [100, 100, 200]), new(model)).history) == 300
+    with pytest.raises(ValueError, match="from a partition of the log to the next its time runs"):
+        bb.learn(pieces_of(pd.concat([frame[100:], frame[:100]]), [200]), new(model))
+
+
 @pytest.mark.slow
 def test_other_things_are_no_log(tmp_path):
     frame = log()
