@@ -227,7 +227,7 @@ def instants(values: object) -> Any:
     """
     unmasked(values, "times")
     array = np.asarray(values)
-    if array.dtype.kind == "O" and all(isinstance(v, date) for v in array.flat):
+    if array.dtype.kind == "O" and all(isinstance(v, date | None) for v in array.flat):
         import pandas as pd
 
         array = pd.to_datetime(array.ravel(), utc=True).tz_localize(None).to_numpy()

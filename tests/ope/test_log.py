@@ -1,6 +1,7 @@
 """A log is checked at the door; each bad input is a sentence."""
 
 import warnings
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -349,3 +350,10 @@ def test_a_name_that_came_back_is_one_arm():
     assert found.arms == ("a", "b")
     assert found.arm.tolist() == ["a", "b", "a", "b", "b", "a"]
     np.testing.assert_allclose(found.propensity, [0.5, 0.5, 0.5, 0.5, 0.25, 0.75])
+
+
+def test_a_reward_without_a_time_may_be_none_among_dates():
+    days = [datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)]
+    log = Log(None, [0, 1], [np.nan, 1.0], propensity=[0.5, 0.5], time=days,
+              reward_time=[None, days[1]])  # fmt: skip
+    np.testing.assert_array_equal(log.reward_time, [np.nan, days[1].timestamp()])
