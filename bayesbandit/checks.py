@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import pairwise
+from itertools import combinations
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, runtime_checkable
@@ -116,6 +116,28 @@ def floats(values: object, what: str) -> Array:
         raise ValueError(f"{what} must be numbers: {why}") from error
 
 
+def by_arm(values: Any, arms: Sequence[Name], what: str) -> Any:
+    """Return values (n, K) with the columns of a table in the order of the arms.
+
+    Columns are found by the arms' names, or by their texts. Columns of a table that only count from
+    0, and of an array, go by position. Raise ValueError for other names.
+    """
+    if not isinstance(values, Table):
+        return values
+    table: Any = values
+    columns: list[Any] = list(table.columns)
+    if columns == [*range(len(columns))] and {*columns}.isdisjoint(arms):
+        return values
+    texts: list[Any] = [*map(str, columns)]
+    for names, wanted in ((columns, list(arms)), (texts, [*map(str, arms)])):
+        if len(names) == len({*names}) == len(wanted) and {*names} == {*wanted}:
+            return table[[columns[names.index(arm)] for arm in wanted]]
+    raise ValueError(
+        f"the columns of {what} must be the arms {list(arms)!r}, in any order; got {columns!r}: "
+        "an array of its values goes by position"
+    )
+
+
 def _strange(array: Array, columns: Iterable[Any]) -> str | None:
     """Return the column and value of an array (n, d) that is no number; None if all are numbers.
 
@@ -143,7 +165,7 @@ def same_rows(**values: object) -> None:
         return
     kinds = pandas.DataFrame, pandas.Series
     indexes = {name: value.index for name, value in values.items() if isinstance(value, kinds)}
-    for (first, a), (second, b) in pairwise(indexes.items()):
+    for (first, a), (second, b) in combinations(indexes.items(), 2):
         if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
             raise ValueError(
                 f"{first} and {second} have the same index in different orders, and rows go by "

@@ -494,9 +494,10 @@ class Bandit:
     def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[Array, Array]:
         """Play T rounds: choose at contexts x (T, d) and observe, given all arms' rewards (T, K).
 
-        The result equals that of `choose` and `observe` in every bit. It is one compiled loop if
-        the belief, policy and balance allow. Returns the numbers of the chosen arms (T,) and their
-        propensities (T,). Propensities may be NaN except in every `every`-th round.
+        A table has them by the arms' names. The result equals that of `choose` and `observe` in
+        every bit. It is one compiled loop if the belief, policy and balance allow. Returns the
+        numbers of the chosen arms (T,) and their propensities (T,). Propensities may be NaN except
+        in every `every`-th round.
         """
         return simulation.play(self, x, reward, every)
 

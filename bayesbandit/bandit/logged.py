@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.checks import Array
+from bayesbandit.checks import Array, Name
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.roles import Roles
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -20,12 +22,13 @@ class Logged(Protocol):
     """A log of n rounds, as `bb.ope.Log`.
 
     x: contexts (n, d) as numbers, with the names of their features and the encoder that made them,
-    if there is one. arm, reward, propensity, time: (n,).
+    if there is one; the roles of the columns of a table. arm, reward, propensity, time: (n,).
     """
 
     x: Array
     features: tuple[str, ...]
     encoder: Encoder | None
+    roles: Roles | None
     reward: Array
     propensity: Array
     time: Array | None
@@ -83,18 +86,42 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
                 stacklevel=5,  # of `Bandit.update`
             )
     else:
-        check_encoder(bandit, log, by_name=True)
+        check_encoder(bandit, log)
 
 
-def check_encoder(bandit: Bandit, log: Logged, by_name: bool = False) -> None:
+def columns_in_order(
+    bandit: Bandit, columns: Sequence[Name], named: Sequence[Name] = ()
+) -> Sequence[Name]:
+    """Return the columns of contexts in the order in which a bandit without an encoder takes them.
+
+    columns: those of a table without a role. named: those that the user names, in order; without
+    them the columns must be x0 … x(d − 1), in any order, or a single one. Raise ValueError for
+    others: their order would be a guess.
+    """
+    d = bandit.n_features
+    if bandit.encoder is not None or len(columns) == d == 1:
+        return columns
+    order = named or [f"x{j}" for j in range(d)]
+    if len(order) != d or not (named or {*columns} == {*order}):
+        raise ValueError(
+            f"the bandit has no encoder and takes {d} numbers; the log has the contexts "
+            f"{list(columns)!r}: name a column for each number, in order, features=[…] (a command: "
+            "--column context=NAME for each). Columns x0, x1, … need no names"
+        )
+    return order
+
+
+def check_encoder(bandit: Bandit, log: Logged) -> None:
     """Raise ValueError if a bandit and a log have different encoders.
 
-    by_name: a log without one must have features of the encoder's names.
+    A log without one must have features of the encoder's names, and not be of a table's columns as
+    they are.
     """
     encoder = bandit.encoder
     if encoder is None or encoder == log.encoder:
         return
-    if log.encoder is None and (not by_name or tuple(log.features) == encoder.features):
+    as_they_are = log.roles is not None and not log.roles.of_history
+    if log.encoder is None and not as_they_are and tuple(log.features) == encoder.features:
         return
     raise ValueError(
         "the log's contexts were not made by the bandit's encoder: give it to the log, as "

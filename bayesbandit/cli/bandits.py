@@ -19,7 +19,7 @@ import numpy as np
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import Factory, Player
 from bayesbandit.bandit.presets import bayesian_lasso, linear
-from bayesbandit.checks import Arms, Name, Seed
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.declaring.gallery import FROM_FILE, list_models, running
 from bayesbandit.policies import Thompson
@@ -100,26 +100,6 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 def is_saved(text: str) -> bool:
     """Return whether --bandit names a file that is no file of Python."""
     return Path(text).suffix != ".py" and Path(text).is_file()
-
-
-def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
-    """Raise ValueError if a bandit without an encoder does not take these columns of a log.
-
-    It takes columns by position, so x0 … x(d − 1) must be in this order.
-    """
-    if bandit.encoder is not None:
-        return
-    if len(contexts) != bandit.n_features:
-        raise ValueError(
-            f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
-            f"{list(contexts)!r}. A bandit with an encoder finds its columns by name"
-        )
-    numbered = [f"x{k}" for k in range(bandit.n_features)]
-    if {*contexts} == {*numbered} and [*contexts] != numbered:
-        raise ValueError(
-            f"the saved bandit has no encoder and takes columns by position: they must be in the "
-            f"order {numbered!r}; the log has the contexts {list(contexts)!r}"
-        )
 
 
 def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:

@@ -122,7 +122,7 @@ def rounds_of(
     log: str, form: Mapping[str, Any], columns: Mapping[str, Any], bandit: Bandit | None
 ) -> Log:
     """Return the log of a file, with contexts as a saved bandit takes them; None: as numbers."""
-    from bayesbandit.cli.bandits import check_contexts
+    from bayesbandit.bandit.logged import columns_in_order
     from bayesbandit.ope import Log, read_log
     from bayesbandit.tables.files import read_rounds
 
@@ -130,8 +130,8 @@ def rounds_of(
     if bandit is None or encoder is not None:
         return read_log(log, encoder=encoder, **form, **columns)
     roles = read_log(log, **form, **columns).roles
-    contexts = [] if roles is None else [*roles.contexts]
-    check_contexts(bandit, contexts)
+    free = () if roles is None else roles.contexts
+    contexts = columns_in_order(bandit, free, columns["keep"])
     return Log.of(read_rounds(log, columns.get("arm"), None, **form), **columns, x=contexts)
 
 

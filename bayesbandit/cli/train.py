@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,7 +84,8 @@ def learner_of(learner: Bandit | str, log: Log, choices: Mapping[str, Any]) -> t
     learner: a saved bandit, or the text of a new one, which gets the arms of the log and an encoder
     of its contexts. choices: the columns that --column names, by role.
     """
-    from bayesbandit.cli.bandits import check_contexts, made, parse_bandit
+    from bayesbandit.bandit.logged import columns_in_order
+    from bayesbandit.cli.bandits import made, parse_bandit
     from bayesbandit.scale.learning import arms_in
     from bayesbandit.tables.encoder import Encoder
 
@@ -93,8 +95,8 @@ def learner_of(learner: Bandit | str, log: Log, choices: Mapping[str, Any]) -> t
             named_as = options.said_of(named)
             raise ValueError(f"{named_as}: the bandit's encoder says which columns are contexts")
         roles, _ = _roles(log, choices, learner)
-        check_contexts(learner, roles.contexts)
-        return learner, roles
+        ordered = columns_in_order(learner, roles.contexts, choices["keep"])
+        return learner, replace(roles, contexts=tuple(ordered))
     new = parse_bandit(learner)
     roles, sample = _roles(log, choices, None)
     arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])

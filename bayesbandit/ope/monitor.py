@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Monitor:
         self.add(decision.arm, reward, [p.get(arm, 0.0) for arm in self.arms])
 
     def add(self, arm: Name, reward: float, probabilities: Any) -> None:
-        """Add a round: its arm, reward, and every arm's probability at the decision (K,).
+        """Add a round: its arm, reward, and every arm's probability at the decision: (K,) in the
+        order of `arms`, or by the arms' names in a dict or a Series.
 
         Raise ValueError if one of them is not valid; the round is not added then.
         """
@@ -70,7 +71,9 @@ class Monitor:
             raise ValueError(f"a round's arm must be among {list(self.arms)!r}; got {arm!r}")
         reward = number(reward, "reward")
         within_bounds(np.array([reward]), self.bounds)
-        [p] = distribution([probabilities], 1, self.arms, "probabilities")
+        is_named = isinstance(probabilities, Mapping | pd.Series)
+        row = pd.DataFrame([probabilities]) if is_named else [probabilities]
+        [p] = distribution(row, 1, self.arms, "probabilities")
         if not p.all():
             raise ValueError(f"probabilities must be > 0; got {p.tolist()}")
         self._rounds.append((arm, reward, p))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import fast_path, learning, ticks
+from bayesbandit.bandit import fast_path, learning, logged, ticks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.base import Mergeable, Postponable, needed
 from bayesbandit.checks import Contexts, Name
@@ -68,7 +69,7 @@ def learn(
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
         half-life with clock="time"; for one that counts rows they must not run back.
     features: the columns of the contexts, in order. Without it, those of the encoder, or all
-        columns without a role, which must then be numbers.
+        columns without a role, which must then be x0 … x(d − 1), or a single one.
 
     Raise ValueError for a row that cannot be learned, with the number of its partition; for an
     empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or
@@ -89,6 +90,7 @@ def learn(
     )  # fmt: skip
     if features is None and bandit.encoder is None:
         check_no_identifier(roles.contexts, "features")
+        roles = replace(roles, contexts=tuple(logged.columns_in_order(bandit, roles.contexts)))
     columns = {role: roles.named[role] for role in LEARNED_ROLES if role in roles.named}
     if time is None and bandit.belief.clock is None:
         columns.pop("time", None)

@@ -237,3 +237,15 @@ def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
         weighted.update(x, arm, reward)
     weighted.update(all_arms, arm, reward)
     np.testing.assert_array_equal(weighted.history.weight, np.full(60, 3.0))
+
+
+def test_columns_of_a_table_as_they_are_are_not_what_an_encoder_made():
+    """They have the same names, and years were learned and judged as standardised ages."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(40, 9, 60), "income": rng.normal(size=60)})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
+    rounds = frame.assign(arm=["a", "b"] * 30, reward=rng.normal(size=60), propensity=0.5)
+    for log in (Log.of(rounds), Log.of(rounds[rounds.columns[::-1]])):
+        for judge in (bandit.update, lambda log: bb.ope.estimate(log, bandit)):
+            with pytest.raises(ValueError, match="were not made by the bandit's encoder"):
+                judge(log)

@@ -189,6 +189,39 @@ def test_a_series_in_another_order_of_rows_is_refused(given):
     )  # other labels: by position
 
 
+def test_every_two_of_several_series_are_compared():
+    """One with other labels stood between them."""
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(LABELLED), seed=0)
+    reward = pd.Series([3.0, 1.0, 2.0], index=[30, 10, 20])
+    with pytest.raises(ValueError, match="x and reward have the same index in different orders"):
+        bandit.update(LABELLED, pd.Series(["a", "b", "a"]), reward)
+
+
+# what takes a table with a column for each arm, and what it makes of it; arms are 0 and 1
+ROUNDS = [0, 1] * 30, np.tile([1.0, 0.0, 0.5], 20)
+CHANCES = np.tile([[0.4, 0.6], [0.7, 0.3], [0.5, 0.5]], (20, 1))
+TAKES_A_COLUMN_FOR_EACH_ARM = {
+    "probabilities": lambda p: bb.ope.Log(None, *ROUNDS, p, arms=[0, 1]).propensity,
+    "mean": lambda p: bb.ope.Log(None, *ROUNDS, CHANCES, mean=p).mean,
+    "target": lambda p: bb.ope.estimate(bb.ope.Log(None, *ROUNDS, CHANCES), p).value,
+    "means": lambda p: bb.ope.estimate(bb.ope.Log(None, *ROUNDS, CHANCES), 0, mean=p).value,
+    "play": lambda p: np.stack(bb.LinTS([0, 1], 1, seed=0).play(np.ones((60, 1)), p)),
+}
+
+
+@pytest.mark.parametrize("what", TAKES_A_COLUMN_FOR_EACH_ARM)
+def test_the_columns_of_arms_are_found_by_name_or_refused(what):
+    take = TAKES_A_COLUMN_FOR_EACH_ARM[what]
+    expected = take(CHANCES)
+    table = pd.DataFrame(CHANCES)
+    texts = table.rename(columns=str)[["1", "0"]]  # as a file or Polars has them
+    for same in (table, table[[1, 0]], texts, pl.from_pandas(texts)):
+        np.testing.assert_allclose(take(same), expected)
+    for names in (["b", "a"], [1, 2], [0, 0]):
+        with pytest.raises(ValueError, match=r"must be the arms \[0, 1\], in any order; got"):
+            take(table.set_axis(names, axis=1))
+
+
 def test_fit_refuses_a_sorted_reward():
     model = bb.load_model("ridge")
     reward = pd.Series([3.0, 2.0, 1.0], index=[30, 20, 10])

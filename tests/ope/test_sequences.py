@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -314,6 +315,16 @@ def test_a_monitor_takes_a_decisions_probabilities_by_the_names_of_its_arms():
         other.observe(decision, reward)
     found, expected = (m.evaluation().table["estimate"] for m in (other, same))
     np.testing.assert_allclose(found[list(names)], expected[list(names)])
+
+
+@pytest.mark.parametrize("named", [dict, pd.Series])
+def test_a_monitor_takes_probabilities_by_name(named):
+    monitor = Monitor(["a", "b"], planned=120)
+    for arm in "ab":
+        monitor.add(arm, 1.0, named({"b": 0.3, "a": 0.7}))
+    assert monitor.log.propensity.tolist() == [0.7, 0.3]
+    with pytest.raises(ValueError, match="must be the arms"):
+        monitor.add("a", 1.0, named({"b": 0.3, "c": 0.7}))
 
 
 @pytest.mark.parametrize("bounds", [(0, np.inf), (1, 0), ("a", "b"), (0, 1, 2), 1])

@@ -225,8 +225,8 @@ def test_random_partitions_are_one_table(seed, model, normalize, history, encode
 
 def test_arms_with_features_share_what_parts_teach():
     frame = log()
-    learned = bb.learn(frame, new(bb.Shared(bb.Ridge())))
-    alone = bb.learn(frame.assign(arm="a"), new())
+    learned = bb.learn(frame, new(bb.Shared(bb.Ridge())), features=["u", "v"])
+    alone = bb.learn(frame.assign(arm="a"), new(), features=["u", "v"])
     np.testing.assert_allclose(
         learned.posterior("a").location, alone.posterior("a").location, rtol=1e-10
     )
@@ -296,7 +296,17 @@ def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
     folder = tmp_path / "[ab] logs"
     folder.mkdir()
     log().to_parquet(folder / "a.parquet")
-    assert len(bb.learn(folder, bb.LinTS(ARMS, 2)).history) == len(log())
+    learned = bb.learn(folder, bb.LinTS(ARMS, 2), features=["u", "v"])
+    assert len(learned.history) == len(log())
+
+
+def test_the_order_of_columns_is_by_their_names_and_no_guess():
+    frame = log()
+    with pytest.raises(ValueError, match=r"the log has the contexts \['v', 'u'\]: name a column"):
+        bb.learn(frame[["v", "u", "arm", "reward", "propensity"]], new())
+    numbered = frame.rename(columns={"u": "x0", "v": "x1"})
+    expected = bb.learn(frame, new(), features=["u", "v"])
+    same(bb.learn(numbered[numbered.columns[::-1]], new()), expected)
 
 
 def test_the_same_partitions_give_the_same_bits_in_any_order():

@@ -16,6 +16,7 @@ from bayesbandit.checks import (
     Name,
     Table,
     arm_names,
+    by_arm,
     finite,
     floats,
     instants,
@@ -75,11 +76,8 @@ def rewards_of(values: ArrayLike, n: int) -> Array:
 
 
 def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> Array:
-    """Return numbers (n, K); a table's columns are put in the order of the arms."""
-    named = isinstance(values, Table) and set(values.columns) == set(arms)
-    if named:
-        values = values[list(arms)]
-    array = floats(values, what)
+    """Return numbers (n, K), a table's columns by the arms' names."""
+    array = floats(by_arm(values, arms, what), what)
     if array.shape != (n, len(arms)):
         raise ValueError(f"{what} must be {(n, len(arms))}; got {array.shape}")
     return array
