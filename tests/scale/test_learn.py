@@ -266,7 +266,7 @@ REFUSED = [  # settings of a bandit, columns of the log that are others, setting
 def test_what_cannot_be_learned_is_refused(made, changed, settings, said):
     frame = log().assign(**changed).dropna(axis="columns", how="all")
     with pytest.raises(ValueError, match=said):
-        bb.learn(frame, new(**made), **settings)
+        bb.learn(frame, new(**made), **({"features": ["u", "v"]} | settings))
 
 
 def test_times_that_run_back_between_partitions_are_refused():
@@ -289,7 +289,7 @@ def test_other_things_are_no_log(tmp_path):
         (frame, bb.Ridge(), TypeError, "a bandit learns the log"),
     ):
         with pytest.raises(error, match=said):
-            bb.learn(source, bandit)
+            bb.learn(source, bandit, features=["u", "v"])
 
 
 def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
@@ -447,10 +447,10 @@ def test_a_lost_worker_costs_what_it_held(tmp_path):
         killer = threading.Thread(target=kill)
         killer.start()
         bandit = bb.Bandit(("a", "b", "c"), bb.Ridge(), bb.Thompson(), n_features=2)
-        learned = bb.learn(frame, bandit)
+        learned = bb.learn(frame, bandit, features=["u", "v"])
         killer.join()
         time.sleep(0.1)
-        again = bb.learn(frame, bandit)
+        again = bb.learn(frame, bandit, features=["u", "v"])
     same(learned, whole(pd.concat([log(i, 200) for i in range(PARTS)]), bb.Ridge()))
     assert learned.belief.arms.tobytes() == again.belief.arms.tobytes()
     loads = len(os.listdir(tmp_path)) - PARTS
