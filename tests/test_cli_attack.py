@@ -70,8 +70,11 @@ TRAIN = ["train", "log.csv", "--out", "new.npz"]
 FILES = [
     ([*EVALUATE, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
     ([*TRAIN, "--bandit", "five.npz"], "takes 5 numbers; the log has the contexts ['age'"),
-    ([*EVALUATE, "--bandit", "others.npz"], "arms that the log has not: ['x', 'y']"),
-    ([*TRAIN, "--bandit", "others.npz"], "unknown arm"),
+    (
+        [*EVALUATE, "--bandit", "others.npz", *columns("context=age", "context=height")],
+        "arms that the log has not: ['x', 'y']",
+    ),
+    ([*TRAIN, "--bandit", "others.npz", *columns("context=age", "context=height")], "unknown arm"),
     ([*TRAIN, "--bandit", "lost.npz"], "there is no file lost.npz"),
     ([*COMPARE, "--bandit", "lost.npz"], "there is no file lost.npz"),
     ([*EVALUATE, "--bandit", "broken.npz"], "broken.npz is not a saved bandit, or is broken"),
