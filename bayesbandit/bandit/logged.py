@@ -86,7 +86,7 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
                 stacklevel=5,  # of `Bandit.update`
             )
     else:
-        check_encoder(bandit, log)
+        check_encoder(bandit, log, by_name=True)
 
 
 def columns_in_order(
@@ -94,15 +94,17 @@ def columns_in_order(
 ) -> Sequence[Name]:
     """Return the columns of contexts in the order in which a bandit without an encoder takes them.
 
-    columns: those of a table without a role. named: those that the user names, in order; without
-    them the columns must be x0 … x(d − 1), in any order, or a single one. Raise ValueError for
-    others: their order would be a guess.
+    columns: those of a table without a role. named: those that the user names, in order. Without
+    them it takes x0 … x(d − 1), in any order; a new bandit takes any, as they stand. Raise
+    ValueError for others: their order would be a guess.
     """
-    d = bandit.n_features
-    if bandit.encoder is not None or len(columns) == d == 1:
+    if bandit.encoder is not None:
         return columns
-    order = named or [f"x{j}" for j in range(d)]
-    if len(order) != d or not (named or {*columns} == {*order}):
+    d = bandit.n_features
+    numbered = [f"x{j}" for j in range(d)]
+    order = named or (numbered if {*columns} == {*numbered} else columns)
+    is_told = bool(named) or order is numbered or d == 1
+    if len(order) != d or not (is_told or bandit.history.total == 0):
         raise ValueError(
             f"the bandit has no encoder and takes {d} numbers; the log has the contexts "
             f"{list(columns)!r}: name a column for each number, in order, features=[…] (a command: "
@@ -111,17 +113,20 @@ def columns_in_order(
     return order
 
 
-def check_encoder(bandit: Bandit, log: Logged) -> None:
+def check_encoder(bandit: Bandit, log: Logged, by_name: bool = False) -> None:
     """Raise ValueError if a bandit and a log have different encoders.
 
-    A log without one must have features of the encoder's names, and not be of a table's columns as
-    they are.
+    A log without one must not be of a table's columns as they are. Its features have the encoder's
+    names, or unless `by_name` they are those of an array.
     """
     encoder = bandit.encoder
     if encoder is None or encoder == log.encoder:
         return
     as_they_are = log.roles is not None and not log.roles.of_history
-    if log.encoder is None and not as_they_are and tuple(log.features) == encoder.features:
+    names = tuple(log.features)
+    unnamed = tuple(f"x{j}" for j in range(len(names)))
+    is_named = names == encoder.features or (names == unnamed and not by_name)
+    if log.encoder is None and not as_they_are and is_named:
         return
     raise ValueError(
         "the log's contexts were not made by the bandit's encoder: give it to the log, as "

@@ -69,7 +69,8 @@ def learn(
     time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
         half-life with clock="time"; for one that counts rows they must not run back.
     features: the columns of the contexts, in order. Without it, those of the encoder, or all
-        columns without a role, which must then be x0 … x(d − 1), or a single one.
+        columns without a role; for a bandit that has learned they must be x0 … x(d − 1), or a
+        single one, since it knows no names.
 
     Raise ValueError for a row that cannot be learned, with the number of its partition; for an
     empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or

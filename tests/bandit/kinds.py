@@ -122,6 +122,10 @@ def _decaying(t: int) -> float:
     return 2.0 / np.sqrt(t)
 
 
+def _one_in(t: int) -> float:
+    return 1.0 / t
+
+
 def _made(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -> Any:
     def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
         own = policy or bb.Thompson(0.7)
@@ -264,7 +268,7 @@ SYSTEMS = {
 }
 OTHERS = {
     "α of t": Kind(partial(bb.LinTS, alpha=_decaying)),
-    "ε of t": Kind(partial(bb.LinGreedy, epsilon=lambda t: 1.0 / t)),
+    "ε of t": Kind(partial(bb.LinGreedy, epsilon=_one_in)),
     "pooled, α of t": Kind(partial(bb.BLTS, alpha=_decaying, propensity="pooled")),
     "cv on a schedule": Kind(partial(bb.LinUCB, ridge="cv", refit_every=0.05)),
     "a floor": Kind(partial(bb.LinTS, min_probability=0.1)),

@@ -302,10 +302,10 @@ def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
 
 def test_the_order_of_columns_is_by_their_names_and_no_guess():
     frame = log()
-    with pytest.raises(ValueError, match=r"the log has the contexts \['v', 'u'\]: name a column"):
-        bb.learn(frame[["v", "u", "arm", "reward", "propensity"]], new())
-    numbered = frame.rename(columns={"u": "x0", "v": "x1"})
     expected = bb.learn(frame, new(), features=["u", "v"])
+    with pytest.raises(ValueError, match=r"the log has the contexts \['v', 'u'\]: name a column"):
+        bb.learn(frame[["v", "u", "arm", "reward", "propensity"]], expected)
+    numbered = frame.rename(columns={"u": "x0", "v": "x1"})
     same(bb.learn(numbered[numbered.columns[::-1]], new()), expected)
 
 
