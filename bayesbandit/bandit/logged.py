@@ -11,7 +11,6 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.checks import Array, Name
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.roles import Roles
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -22,13 +21,14 @@ class Logged(Protocol):
     """A log of n rounds, as `bb.ope.Log`.
 
     x: contexts (n, d) as numbers, with the names of their features and the encoder that made them,
-    if there is one; the roles of the columns of a table. arm, reward, propensity, time: (n,).
+    if there is one. of_table: whether they are a table's columns, and not from a bandit's history.
+    arm, reward, propensity, time: (n,).
     """
 
     x: Array
     features: tuple[str, ...]
     encoder: Encoder | None
-    roles: Roles | None
+    of_table: bool
     reward: Array
     propensity: Array
     time: Array | None
@@ -122,11 +122,10 @@ def check_encoder(bandit: Bandit, log: Logged, by_name: bool = False) -> None:
     encoder = bandit.encoder
     if encoder is None or encoder == log.encoder:
         return
-    as_they_are = log.roles is not None and not log.roles.of_history
     names = tuple(log.features)
     unnamed = tuple(f"x{j}" for j in range(len(names)))
     is_named = names == encoder.features or (names == unnamed and not by_name)
-    if log.encoder is None and not as_they_are and is_named:
+    if log.encoder is None and not log.of_table and is_named:
         return
     raise ValueError(
         "the log's contexts were not made by the bandit's encoder: give it to the log, as "

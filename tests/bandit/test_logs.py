@@ -245,7 +245,8 @@ def test_columns_of_a_table_as_they_are_are_not_what_an_encoder_made():
     frame = pd.DataFrame({"age": rng.normal(40, 9, 60), "income": rng.normal(size=60)})
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
     rounds = frame.assign(arm=["a", "b"] * 30, reward=rng.normal(size=60), propensity=0.5)
-    for log in (Log.of(rounds), Log.of(rounds[rounds.columns[::-1]])):
+    by_hand = Log(frame, rounds["arm"], rounds["reward"], propensity=rounds["propensity"])
+    for log in (Log.of(rounds), Log.of(rounds[rounds.columns[::-1]]), by_hand[:30]):
         for judge in (bandit.update, lambda log: bb.ope.estimate(log, bandit)):
             with pytest.raises(ValueError, match="were not made by the bandit's encoder"):
                 judge(log)

@@ -71,7 +71,8 @@ class Log:
     The columns are checked once, here. A slice is a log: `log[:500]`; see `split` and `within`.
 
     Of a log that was read from a table, `encoder` has made the contexts (None: they were numbers),
-    and `roles` says which column plays which role (`print(log.roles)`).
+    and `roles` says which column plays which role (`print(log.roles)`). `of_table` is True if the
+    contexts, or what the encoder made them of, are a table's columns, and not a bandit's history.
     """
 
     encoder: Encoder | None = None
@@ -107,6 +108,7 @@ class Log:
         self.arms = arms_of(arms, chosen, probabilities)
         self.played = numbers_of(chosen, self.arms)
         self.features, self.x = contexts_of(x, n)
+        self.of_table = isinstance(x, Table)
         self.reward = rewards_of(reward, n)
         self.probabilities, self.propensity = propensities_of(
             probabilities, propensity, self.played, self.arms, available is None
@@ -197,6 +199,7 @@ class Log:
         log.features = beside["features"] or log.features
         log.encoder = beside["encoder"]
         log.roles = beside["roles"]
+        log.of_table &= log.roles is None or not log.roles.of_history
         return log
 
     @property
