@@ -310,8 +310,7 @@ def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
 def check(belief: Belief, maker: str) -> None:
     """Raise TypeError unless a belief has what a bandit calls."""
     for name in ("n", "n_features", *(k for k in dir(Belief) if k[0] != "_")):
-        # a property is not asked for yet: `new` would draw from the priors of all arms
-        if not (hasattr(type(belief), name) or hasattr(belief, name)):
+        if not hasattr(belief, name):
             raise TypeError(
                 f"{maker}.belief(…) must give a belief; {shown(belief)} lacks `{name}`: a subclass "
                 "of `bayesbandit.Belief` or `bayesbandit.ByDraws` needs little"

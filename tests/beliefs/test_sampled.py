@@ -149,13 +149,6 @@ def test_a_reward_multiplies_the_weights_by_its_likelihood(rng):
         np.testing.assert_allclose(prediction.sd[:, k], sd)
 
 
-def test_nothing_is_drawn_before_a_decision_needs_it():
-    bandit = bb.Bandit(2, bb.load_model("logistic"), bb.Thompson(), n_features=1, seed=0)
-    assert not any(cloud.values for cloud in bandit.belief.clouds)
-    bandit.choose([1.0])
-    assert all(cloud.values for cloud in bandit.belief.clouds)
-
-
 @pytest.mark.slow
 def test_what_is_observed_beside_the_rows_is_known_before_the_first_reward():
     """Means of θ, of draws without a round and weighted by one, within .3 posterior sds of those by
