@@ -116,26 +116,29 @@ def floats(values: object, what: str) -> Array:
         raise ValueError(f"{what} must be numbers: {why}") from error
 
 
-def by_arm(values: Any, arms: Sequence[Name], what: str) -> Any:
-    """Return values (n, K) with the columns of a table in the order of the arms.
+def by_arm(values: object, arms: Sequence[Name], what: str) -> Array:
+    """Return numbers (n, K), the columns of a table in the order of the arms.
 
     Columns are found by the arms' names, or by their texts. Columns of a table that only count from
     0, and of an array, go by position. Raise ValueError for other names.
     """
-    if not isinstance(values, Table):
-        return values
-    table: Any = values
-    columns: list[Any] = list(table.columns)
-    if columns == [*range(len(columns))] and {*columns}.isdisjoint(arms):
-        return values
-    texts: list[Any] = [*map(str, columns)]
-    for names, wanted in ((columns, list(arms)), (texts, [*map(str, arms)])):
+    columns: list[Name] = list(values.columns) if isinstance(values, Table) else []
+    only_count = columns == [*range(len(columns))] and {*columns}.isdisjoint(arms)
+    if only_count or not isinstance(values, Table):
+        return floats(values, what)
+    texts: list[Name] = [*map(str, columns)]
+    for names, wanted in ((columns, [*arms]), (texts, [*map(str, arms)])):
         if len(names) == len({*names}) == len(wanted) and {*names} == {*wanted}:
-            return table[[columns[names.index(arm)] for arm in wanted]]
+            return np.take(floats(values, what), [*map(names.index, wanted)], axis=1)
     raise ValueError(
         f"the columns of {what} must be the arms {list(arms)!r}, in any order; got {columns!r}: "
         "an array of its values goes by position"
     )
+
+
+def feature_names(d: int) -> list[str]:
+    """Return the names of d features that have none: x0, x1, …"""
+    return [f"x{j}" for j in range(d)]
 
 
 def _strange(array: Array, columns: Iterable[Any]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from bayesbandit.checks import Array, Name, Names, arm_name, name_array
+from bayesbandit.checks import Array, Name, Names, arm_name, feature_names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
@@ -195,7 +195,7 @@ class History(GrowingRows):
         now = self.fork()
         x = now.x
         features = now.layout.features
-        names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
+        names = feature_names(x.shape[1]) if features is None else list(features)
         columns = [
             f"{name}{role_names.CONTEXT}" if name in role_names.HISTORY else name for name in names
         ]

@@ -101,7 +101,7 @@ def columns_in_order(
     if bandit.encoder is not None:
         return columns
     d = bandit.n_features
-    numbered = [f"x{j}" for j in range(d)]
+    numbered = checks.feature_names(d)
     order = named or (numbered if {*columns} == {*numbered} else columns)
     is_told = bool(named) or order is numbered or d == 1
     if len(order) != d or not (is_told or bandit.history.total == 0):
@@ -123,8 +123,8 @@ def check_encoder(bandit: Bandit, log: Logged, by_name: bool = False) -> None:
     if encoder is None or encoder == log.encoder:
         return
     names = tuple(log.features)
-    unnamed = tuple(f"x{j}" for j in range(len(names)))
-    is_named = names == encoder.features or (names == unnamed and not by_name)
+    is_array = list(names) == checks.feature_names(len(names))
+    is_named = names == encoder.features or (is_array and not by_name)
     if log.encoder is None and not log.of_table and is_named:
         return
     raise ValueError(

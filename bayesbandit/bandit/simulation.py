@@ -42,7 +42,7 @@ Played = tuple[Array, Array]
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     """Check contexts x (T, d) and rewards (T, K), play them, and update the bandit."""
-    reward = checks.floats(checks.by_arm(reward, bandit.arms, "rewards"), "rewards")
+    reward = checks.by_arm(reward, bandit.arms, "rewards")
     reward = checks.finite(reward, "rewards", checks.MAX_ABS_VALUE)
     x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))
     checks.integer(every, "every", least=1)

@@ -18,4 +18,5 @@ PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
 HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
 MARK = "features"  # the attribute of such a table that names its other columns
 CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
-DECISIONS = {"decision_id", "decided_at", "probabilities", "status"}  # of `DecisionLog.frame()`
+# some of those of `DecisionLog.frame()`
+DECISION_LOG_COLUMNS = {"decision_id", "decided_at", "probabilities", "status"}

@@ -12,7 +12,7 @@ from bayesbandit.checks import Name, without_none
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     COLUMN_ROLES,
-    DECISIONS,
+    DECISION_LOG_COLUMNS,
     DEFAULTS,
     HISTORY,
     MARK,
@@ -97,7 +97,7 @@ def roles_of(
     if unknown := [role for role in given if role not in COLUMN_ROLES]:
         raise TypeError(f"a column must be one of {list(COLUMN_ROLES)}; got {unknown[0]!r}")
     columns: list[Name] = list(frame.columns)
-    if {*map(str, columns)} >= DECISIONS:
+    if {*map(str, columns)} >= DECISION_LOG_COLUMNS:
         raise ValueError(
             f"{table} is one of DecisionLog.frame(), which does not say which rewards are settled: "
             "bb.ope.Log.of(log) reads the log itself, and bandit.update learns it (a command: "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.checks import feature_names
 from bayesbandit.history import History
 from bayesbandit.weighting.base import mean_and_sd
 
@@ -27,7 +28,7 @@ def balance_table(history: History) -> pd.DataFrame:
     names, arm = now.by_name()
     if not len(x):
         raise ValueError("a balance table needs at least one round; the history has none")
-    features = now.layout.features or [f"x{j}" for j in range(x.shape[1])]
+    features = now.layout.features or feature_names(x.shape[1])
     mean, sd = mean_and_sd(x)
     parts = {}
     for k in np.unique(arm).tolist():

@@ -197,14 +197,21 @@ def test_every_two_of_several_series_are_compared():
         bandit.update(LABELLED, pd.Series(["a", "b", "a"]), reward)
 
 
+CHOSEN_ARMS = [0, 1] * 30
+THEIR_REWARDS = np.tile([1.0, 0.0, 0.5], 20)
+PROBABILITIES_OF_ARMS = np.tile([[0.4, 0.6], [0.7, 0.3], [0.5, 0.5]], (20, 1))
+
+
+def logged(probabilities=PROBABILITIES_OF_ARMS, mean=None):
+    return bb.ope.Log(None, CHOSEN_ARMS, THEIR_REWARDS, probabilities, arms=[0, 1], mean=mean)
+
+
 # what takes a table with a column for each arm, and what it makes of it; arms are 0 and 1
-ROUNDS = [0, 1] * 30, np.tile([1.0, 0.0, 0.5], 20)
-CHANCES = np.tile([[0.4, 0.6], [0.7, 0.3], [0.5, 0.5]], (20, 1))
 TAKES_A_COLUMN_FOR_EACH_ARM = {
-    "probabilities": lambda p: bb.ope.Log(None, *ROUNDS, p, arms=[0, 1]).propensity,
-    "mean": lambda p: bb.ope.Log(None, *ROUNDS, CHANCES, mean=p).mean,
-    "target": lambda p: bb.ope.estimate(bb.ope.Log(None, *ROUNDS, CHANCES), p).value,
-    "means": lambda p: bb.ope.estimate(bb.ope.Log(None, *ROUNDS, CHANCES), 0, mean=p).value,
+    "probabilities": lambda p: logged(p).propensity,
+    "mean": lambda p: logged(mean=p).mean,
+    "target": lambda p: bb.ope.estimate(logged(), p).value,
+    "means": lambda p: bb.ope.estimate(logged(), 0, mean=p).value,
     "play": lambda p: np.stack(bb.LinTS([0, 1], 1, seed=0).play(np.ones((60, 1)), p)),
 }
 
@@ -212,8 +219,8 @@ TAKES_A_COLUMN_FOR_EACH_ARM = {
 @pytest.mark.parametrize("what", TAKES_A_COLUMN_FOR_EACH_ARM)
 def test_the_columns_of_arms_are_found_by_name_or_refused(what):
     take = TAKES_A_COLUMN_FOR_EACH_ARM[what]
-    expected = take(CHANCES)
-    table = pd.DataFrame(CHANCES)
+    expected = take(PROBABILITIES_OF_ARMS)
+    table = pd.DataFrame(PROBABILITIES_OF_ARMS)
     texts = table.rename(columns=str)[["1", "0"]]  # as a file or Polars has them
     for same in (table, table[[1, 0]], texts, pl.from_pandas(texts)):
         np.testing.assert_allclose(take(same), expected)

@@ -77,7 +77,7 @@ def rewards_of(values: ArrayLike, n: int) -> Array:
 
 def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> Array:
     """Return numbers (n, K), a table's columns by the arms' names."""
-    array = floats(by_arm(values, arms, what), what)
+    array = by_arm(values, arms, what)
     if array.shape != (n, len(arms)):
         raise ValueError(f"{what} must be {(n, len(arms))}; got {array.shape}")
     return array

@@ -20,7 +20,7 @@ from bayesbandit.plots.style import (
 )
 
 WIDTH = 3.1  # inches of a panel
-MARGIN = 0.03  # of a panel's width, behind `most`
+ROOM_BEHIND_MOST = 0.03  # a share of a panel's width
 
 
 def interval_rows(
@@ -53,7 +53,7 @@ def interval_rows(
         if nominal is not None:
             ax.axvline(nominal, color=GREY, lw=1.0, zorder=1)
         if least is not None:
-            ax.set_xlim(least, None if most is None else most + MARGIN * (most - least))
+            ax.set_xlim(least, None if most is None else most + ROOM_BEHIND_MOST * (most - least))
             if (off := middle < least).any():
                 at = np.full(off.sum(), least)
                 ax.plot(at, -down[off], "<", color=BLUE, ms=6, clip_on=False)
