@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import combinations
 from numbers import Integral, Real
 from pathlib import Path
@@ -323,23 +323,24 @@ def rescaled(p: Array, what: str) -> Array:
     return np.where(rounded[:, None], p / total[:, None], p)
 
 
-def seconds(text: str | float | None, what: str) -> float | None:
+def seconds(span: str | float | timedelta | None, what: str) -> float | None:
     """Return a span of time, "1d", "12h", "30min", "45s" or seconds, as seconds; None is none."""
-    if text is None:
+    if span is None:
         return None
+    text = str(span)  # of NumPy's and pandas' spans too, whose numbers count their own units
     try:
         value = float(text)  # pandas takes "3600" for nanoseconds
     except ValueError:
         import pandas as pd
 
         try:
-            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", str(text))).total_seconds()
+            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
         except ValueError as error:
             raise ValueError(
-                f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
+                f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {span!r}'
             ) from error
     if not 0 <= value < math.inf:
-        raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
+        raise ValueError(f"{what} must be a span of time ≥ 0; got {span!r}")
     return value
 
 

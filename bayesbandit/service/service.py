@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from threading import Lock
 from typing import Any, Unpack
 
@@ -54,7 +55,8 @@ class Service:
 
     bandit: the bandit to begin with, if the log is empty. If the log already has this bandit, as
         after a restart, the service continues with the newest version in the log.
-    wait: how long after a decision its rewards count: "1d", "12h" or seconds; None: forever.
+    wait: how long after a decision its rewards count: "1d", "12h", a timedelta or seconds; None:
+        forever.
     default_reward: the reward of decisions without a reward after `wait`. None: they are not
         learned.
     activation: whether a decision counts only after `activate` says that it was shown.
@@ -71,7 +73,7 @@ class Service:
         self,
         bandit: Bandit,
         log: DecisionLog,
-        wait: str | float | None = None,
+        wait: str | float | timedelta | None = None,
         default_reward: float | None = None,
         *,
         activation: bool = False,

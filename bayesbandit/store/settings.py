@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import MAX_ABS_VALUE, Name, number, seconds, shown
@@ -70,7 +71,7 @@ def closed_by(due: Outcome, how: Settings, retired: bool) -> Outcome:
 
 
 def settings_of(
-    wait: str | float | None, default_reward: float | None, activation: bool
+    wait: str | float | timedelta | None, default_reward: float | None, activation: bool
 ) -> Settings:
     """Return settings as a user gives them, checked."""
     span = seconds(wait, "wait")

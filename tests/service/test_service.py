@@ -3,6 +3,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -499,6 +500,16 @@ def test_another_bandit_needs_another_log(lite):
         begun(lite, linear(ridge=7.0))
     with pytest.raises(ValueError, match=r"began with policy .*Thompson.*, not .*Greedy"):
         bb.Service.open(service.log, policy=bb.Greedy())
+
+
+@pytest.mark.parametrize("wait", [2.0, "2", "2s", timedelta(seconds=2), np.timedelta64(2000, "ms")])
+def test_wait_is_seconds_or_a_span_in_its_own_unit(lite, wait):
+    service, clock = begun(lite, wait=wait)
+    first, second = service.decide(np.ones((2, 2))).id
+    clock.now += 1.5
+    assert service.reward(first, 1.0) == "timely"
+    clock.now += 1.0
+    assert service.reward(second, 1.0) == "late"
 
 
 def test_a_zero_has_no_sign(lite):
