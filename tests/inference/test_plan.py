@@ -164,12 +164,26 @@ def custom(x, reward, theta):
     return x @ theta
 
 
+def custom_prior(x, reward, theta):
+    a = pm.CustomDist("a", 0.0, logp=normal)
+    return normal_rewards(a + x @ theta, 1, reward)
+
+
+def custom_part(x, reward, theta):
+    mu = x @ theta
+    parts = [pm.CustomDist.dist(mu, logp=normal, class_name="part"), pm.Normal.dist(mu, 9)]
+    pm.Mixture("r", [0.3, 0.7], parts, observed=reward)
+    return mu
+
+
 BOX, SHARED, FRAME = SimpleNamespace(s=0.5), pytensor.shared(0.5), pd.DataFrame({"s": [0.5]})
 READ = {  # a declaration, and a change of what it reads
     "an attribute": (scaled(lambda: BOX.s), lambda: vars(BOX).update(s=50.0)),
     "a shared variable": (scaled(lambda: SHARED), lambda: SHARED.set_value(50.0)),
     "a table": (scaled(lambda: float(FRAME["s"].iloc[0])), lambda: FRAME.__setitem__("s", 9.0)),
-    "behind an operation": (custom, lambda: setattr(Settings, "scale", 3.0)),
+    "in a likelihood": (custom, lambda: setattr(Settings, "scale", 3.0)),
+    "in a prior": (custom_prior, lambda: setattr(Settings, "scale", 3.0)),
+    "in a part of a mixture": (custom_part, lambda: setattr(Settings, "scale", 3.0)),
 }
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
+from pymc import logp
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.random.op import RandomVariable
@@ -64,8 +65,10 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     ]
     graphs += backward
     # each call of pm.CustomDist makes a new class, so its name says nothing: compare its density
-    if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
-        graphs += model.logp(sum=False)
+    for v in model.basic_RVs:
+        others = [other for other in model.basic_RVs if other is not v]
+        if not all(_found(type(node.op)) for node in toposort([v], blockers=others)):
+            graphs.append(logp(v, v, warn_rvs=False))
     dims = sorted((k, tuple(map(str, of))) for k, of in model.named_vars_to_dims.items())
     coords = sorted((str(k), _of(tuple(v))) for k, v in model.coords.items() if v and k != row)
     shapes = sorted(shapes_of(model, but=row).items())
