@@ -12,16 +12,11 @@ from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 
 from bayesbandit.inference.graph_analysis.degrees import depends_on
-from bayesbandit.inference.graph_analysis.form import (
-    NoForm,
-    Part,
-    Reader,
-    Variables,
-    added,
-    summands,
-)
+from bayesbandit.inference.graph_analysis.form import NoForm, Variables
+from bayesbandit.inference.graph_analysis.form_reader import Reader
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, RowWalk
+from bayesbandit.inference.graph_analysis.summands import Part, added, summands
 from tests.inference.declared import FAST
 
 x, r, w = pt.matrix("x", shape=(None, 3)), pt.vector("r"), pt.vector("w")

@@ -25,18 +25,16 @@ from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
-    Part,
     RowsTogether,
     Squares,
     Variables,
     below,
-    parts,
-    summands,
     together,
 )
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
+from bayesbandit.inference.graph_analysis.summands import Part, parts, summands
 from bayesbandit.kernels.gibbs import sweeps
 
 MEAN = "mean_reward"
