@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import MAX_ABS_VALUE, Array, Name, Table, contexts, integer, one_of
+from bayesbandit.checks import (
+    MAX_ABS_VALUE,
+    PACKAGE_FOLDER,
+    Array,
+    Name,
+    Table,
+    contexts,
+    integer,
+    one_of,
+)
 from bayesbandit.tables import fitting, inputs
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Separate, Used, codes_of, unique
 from bayesbandit.tables.roles import names_in
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
     from bayesbandit.tables.formula import Formula
 
 MAX_FEATURES = 100
+MIN_ROWS_TO_WARN = 20  # all of which have new levels
 CONSTANT = "constant"  # the name of its feature
 
 
@@ -78,10 +89,11 @@ class Encoder:
         Later, in `transform`: a missing number or date becomes the median of the fit. A level that
         the fit did not see counts as a pooled level. If no level was pooled, all features of its
         column are 0; of a pair of levels, it counts as the first. The same holds for a missing
-        value if the fit saw none. Levels are compared by their texts; whole numbers of any type
-        have one text, so that 1, 1.0 and "1" are equal. An infinite number raises ValueError, and
-        so does a new level beside True and False. Columns are found by name, in any order. A
-        missing or unknown column raises ValueError; a column that the fit left out is ignored.
+        value if the fit saw none. A warning says if no row of a table has a level of the fit, as of
+        another spelling. Levels are compared by their texts; whole numbers of any type have one
+        text, so that 1, 1.0 and "1" are equal. An infinite number raises ValueError, and so does a
+        new level beside True and False. Columns are found by name, in any order. A missing or
+        unknown column raises ValueError; a column that the fit left out is ignored.
         """
         one_of(constant, "constant", (True, False))
         encoder, _, notes = fitted(frame, drop=drop, keep=keep, max_features=max_features)
@@ -157,7 +169,10 @@ class Encoder:
         Series whose index has the columns' names.
         """
         table = inputs.read(x, self.columns, self.left)
-        features = self.design.encoded(codes_of(self._used, table))
+        codes = codes_of(self._used, table)
+        if len(codes) >= MIN_ROWS_TO_WARN:
+            self._warn_of_new_levels(table, codes)
+        features = self.design.encoded(codes)
         if self.constant:
             features = np.column_stack([np.ones(len(features)), features])
         if not (np.abs(features) <= MAX_ABS_VALUE).all():
@@ -167,6 +182,18 @@ class Encoder:
                 f"size; got {features[row, j]:g} in row {row}"
             )
         return features
+
+    def _warn_of_new_levels(self, table: Any, codes: Array) -> None:
+        """Warn of columns in which no row has a level of the fit."""
+        for column, own in zip(self._used, codes.T, strict=True):
+            if isinstance(column, Levels) and (own == column.unseen).all():
+                first = table[0] if isinstance(table, list) else table.iloc[0]
+                warnings.warn(
+                    f"column {column.name!r}: none of {len(own)} rows has a level of the fit, "
+                    f"{inputs.named(column.levels)}; got {first[column.name]!r} and others, which "
+                    "all count as new levels",
+                    skip_file_prefixes=PACKAGE_FOLDER,
+                )
 
     def summary(self) -> pd.DataFrame:
         """Return a table with a row for each column of the fit.

@@ -174,6 +174,20 @@ def test_levels_that_the_fit_did_not_see():
     same_bits(gap.transform({"a": "new"}), np.zeros((1, 3)))
 
 
+@pytest.mark.parametrize("to", [pd.DataFrame, pl.DataFrame])
+def test_a_table_of_no_level_of_the_fit_is_encoded_with_a_warning(to):
+    frame = pd.DataFrame({"country": ["DE", "FR", "US", "DE"] * 10})
+    lower = frame.apply(lambda column: column.str.lower())
+    encoder = bb.Encoder.fit(frame)
+    message = "column 'country': none of 40 rows has a level of the fit, 'DE', 'FR', 'US'; got 'de'"
+    with pytest.warns(UserWarning, match=message):
+        assert not encoder.transform(to(lower.to_dict("list"))).any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.transform(to(pd.concat([lower, frame[-1:]]).to_dict("list")))
+        encoder.transform(lower[:3])
+
+
 def test_missing_numbers_take_the_median_of_the_fit():
     encoder = bb.Encoder.fit(pd.DataFrame({"a": [1.0, 2, 4, 100], "b": [1, 2, 3, 5]}))
     for missing in (None, NAN, pd.NA, Decimal("NaN"), Decimal("sNaN")):
