@@ -16,10 +16,13 @@ from datetime import date, timedelta
 from itertools import combinations
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = np.ndarray
 Name = str | int
@@ -158,23 +161,35 @@ def _strange(array: Array, columns: Iterable[Any]) -> str | None:
     return texts
 
 
-def same_rows(**values: object) -> None:
-    """Raise ValueError where two pandas objects have the same labels of rows in another order.
+def same_rows(log: pd.Index | None = None, **values: object) -> pd.Index | None:
+    """Return the labels of the rows of pandas objects; None where there is none.
 
-    Rows go by their position. A sorted series would then be paired with the rows of others.
+    log: the labels of the rows of a log, beside which the values stand. Raise ValueError where two
+    have the same labels in another order. Rows go by their position. A sorted series would then be
+    paired with the rows of others.
     """
     pandas = sys.modules.get("pandas")
     if pandas is None:
-        return
+        return None
     kinds = pandas.DataFrame, pandas.Series
-    indexes = {name: value.index for name, value in values.items() if isinstance(value, kinds)}
+    indexes = {} if log is None else {"log": log}
+    indexes |= {name: value.index for name, value in values.items() if isinstance(value, kinds)}
     for (first, a), (second, b) in combinations(indexes.items(), 2):
-        if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
+        if len(a) == len(b) and not a.equals(b) and _are_permuted(a, b):
             raise ValueError(
                 f"{first} and {second} have the same index in different orders, and rows go by "
                 f"position: pass {second}.loc[{first}.index], or {second}.to_numpy() if the "
                 "positions are right"
             )
+    return next(iter(indexes.values()), None)
+
+
+def _are_permuted(a: pd.Index, b: pd.Index) -> bool:
+    """Return whether two indexes have the same labels."""
+    try:
+        return a.sort_values().equals(b.sort_values())
+    except TypeError:  # labels of several types have no order
+        return set(a) == set(b)
 
 
 def _filled(values: object) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesbandit.checks import Array, integer, number, one_of
+from bayesbandit.checks import Array, integer, number, one_of, same_rows
 from bayesbandit.ope import sequences
 from bayesbandit.ope.estimators import ESTIMATORS, Tuning
 from bayesbandit.ope.logs.log import Log
@@ -181,6 +181,9 @@ def estimate(
     if planned is not None:
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
+    pair = target if isinstance(target, tuple) else (target,)
+    for each in pair:
+        same_rows(data.index, target=each, mean=mean, subgroup=subgroup)
     warnings: list[str] = []
     if missing == "open" and np.isnan(data.reward).any():
         n = len(data)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from bayesbandit.checks import Array, Name, number, without_none
+from bayesbandit.checks import Array, Name, number, same_rows, without_none
 from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import Bounds
@@ -193,6 +193,7 @@ class Evaluation:
                     f"a column must be among {list(self.data.features)!r}; got {column!r}"
                 )
             return self.data.x[:, self.data.features.index(column)]
+        same_rows(self.data.index, labels=column)
         labels = np.asarray(column)
         if labels.shape != (len(self.data),):
             raise ValueError(

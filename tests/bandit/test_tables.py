@@ -197,6 +197,39 @@ def test_every_two_of_several_series_are_compared():
         bandit.update(LABELLED, pd.Series(["a", "b", "a"]), reward)
 
 
+LABELS = pd.Index([i if i % 2 else f"r{i}" for i in range(60)])  # which have no order
+TAKES_A_VALUE_FOR_EACH_ROUND = {
+    "a part": lambda log, p: len(log[p["a"] > 0.5]),
+    "a subgroup": lambda log, p: bb.ope.estimate(log, "a", subgroup=p["a"] > 0.5),
+    "a policy": lambda log, p: bb.ope.estimate(log, p),
+    "a pair of policies": lambda log, p: bb.ope.estimate(log, ("a", p)),
+    "predicted means": lambda log, p: bb.ope.estimate(log, "a", mean=p),
+    "labels": lambda log, p: bb.ope.evaluate(log, ["a"]).subgroups(p["a"] > 0.5),
+    "several policies": lambda log, p: bb.ope.evaluate(log, {"mine": p}),
+}
+LOGS_OF_TABLES = {
+    "a table": bb.ope.Log.of,
+    "a table of levels": lambda t: bb.ope.Log.of(t, encoder=bb.Encoder.fit(t[["x"]])),
+    "a table without contexts": lambda t: bb.ope.Log.of(t, drop=["x"]),
+    "columns": lambda t: bb.ope.Log(None, t["arm"], t["reward"], propensity=t["propensity"]),
+    "a part of a table": lambda t: bb.ope.Log.of(pd.concat([t, t]))[:60],
+}
+
+
+@pytest.mark.parametrize("of", LOGS_OF_TABLES)
+@pytest.mark.parametrize("what", TAKES_A_VALUE_FOR_EACH_ROUND)
+def test_what_a_log_takes_has_the_rows_of_its_table(what, of):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.normal(size=60), "reward": rng.normal(size=60)}, LABELS)
+    log = LOGS_OF_TABLES[of](table.assign(arm=["a", "b"] * 30, propensity=0.5))
+    share = rng.uniform(size=60)
+    values = pd.DataFrame({"a": share, "b": 1.0 - share}, LABELS)
+    ask = TAKES_A_VALUE_FOR_EACH_ROUND[what]
+    assert str(ask(log, values)) == str(ask(log, values.set_axis(range(60))))
+    with pytest.raises(ValueError, match="same index in different orders"):
+        ask(log, values[::-1])
+
+
 CHOSEN_ARMS = [0, 1] * 30
 THEIR_REWARDS = np.tile([1.0, 0.0, 0.5], 20)
 PROBABILITIES_OF_ARMS = np.tile([[0.4, 0.6], [0.7, 0.3], [0.5, 0.5]], (20, 1))

@@ -42,7 +42,7 @@ MAX_BLOCK_SHARE = 50  # a log without batches gets new ones of at most a 50th of
 MIN_BLOCK_ROUNDS = 20  # or of this many rounds
 OF_ROUNDS = (  # attributes with a value for each round
     "x", "played", "reward", "propensity", "probabilities", "available", "batch", "time",
-    "reward_time", "mean",
+    "reward_time", "mean", "index",
 )  # fmt: skip
 CACHED_FIELDS = "batches", "checked"  # what a log keeps of its rounds
 
@@ -73,6 +73,7 @@ class Log:
     Of a log that was read from a table, `encoder` has made the contexts (None: they were numbers),
     and `roles` says which column plays which role (`print(log.roles)`). `of_table` is True if the
     contexts, or what the encoder made them of, are a table's columns, and not a bandit's history.
+    `index`: the labels of the rows of a table, with which masks and others are compared.
     """
 
     encoder: Encoder | None = None
@@ -93,7 +94,7 @@ class Log:
         time: Any = None,
         reward_time: Any = None,
     ) -> None:
-        same_rows(
+        self.index = same_rows(
             x=x, arm=arm, reward=reward, probabilities=probabilities, propensity=propensity,
             batch=batch, mean=mean, available=available, time=time, reward_time=reward_time,
         )  # fmt: skip
@@ -140,6 +141,7 @@ class Log:
 
     def __getitem__(self, rows: slice | Array) -> Log:
         """Return some of the rounds, in order: by a slice that goes forward, or a mask (n,)."""
+        same_rows(self.index, mask=rows)
         which = np.arange(len(self))[rows]
         if which.ndim != 1 or (np.diff(which) <= 0).any():
             raise IndexError("rounds must be a slice that goes forward, or true and false (n,)")
@@ -193,12 +195,13 @@ class Log:
     @staticmethod
     def made(parts: dict[str, Any]) -> Log:
         """Return the log of the parts that a reader returns, with encoder, features and roles."""
-        beside = {name: parts.pop(name, None) for name in ("features", "encoder", "roles")}
+        beside = {name: parts.pop(name, None) for name in ("features", "encoder", "roles", "index")}
         with blamed(beside["roles"]):
             log = Log(**parts)
         log.features = beside["features"] or log.features
         log.encoder = beside["encoder"]
         log.roles = beside["roles"]
+        log.index = log.index if beside["index"] is None else beside["index"]
         log.of_table &= log.roles is None or not log.roles.of_history
         return log
 

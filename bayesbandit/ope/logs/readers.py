@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import SILENT_TOLERANCE, Arms, Array, Name, Table, arm_names
+from bayesbandit.checks import SILENT_TOLERANCE, Arms, Array, Name, Table, arm_names, same_rows
 from bayesbandit.environments.encoding import classes, levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import chances
@@ -140,7 +140,8 @@ def of_frame(
     with blamed(roles):
         for role in (role for role in named if role in READER_OF_ROLE):
             parts[role] = READER_OF_ROLE[role](frame[named[role]], role)
-    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
+    parts["x"] = contexts if roles.contexts else None
+    return {**parts, "encoder": encoder, "index": same_rows(table=table)}
 
 
 def _arms_of(
