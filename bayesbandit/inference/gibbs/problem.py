@@ -16,6 +16,7 @@ from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading, with_rows
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import conditionals, sweeps
+from bayesbandit.runtime.interrupts import held_back
 
 Sweep = Callable[..., int]  # `sweeps.sweep` of some terms, which are not among its arguments
 
@@ -118,7 +119,8 @@ class Problem:
         delta = np.empty((draws, D))
         logs = np.empty((draws, len(kept)))
         sweep = sweep or partial(sweeps.sweep, layout.terms)
-        wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
+        with held_back():
+            wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
             reason = f"{self._label(wrong)}: improper given the other variables"
             raise improper(self.reading.engine, reason)
