@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from itertools import combinations
 from numbers import Integral, Real
 from pathlib import Path
@@ -112,11 +113,18 @@ def floats(values: object, what: str) -> Array:
         if "inhomogeneous" in why:
             why = "found rows of different lengths"
         if array is not None and array.ndim == 2:
-            names = values.columns if isinstance(values, Table) else range(array.shape[1])
+            names = column_names(values) if isinstance(values, Table) else range(array.shape[1])
             why = _strange(np.asarray(values, dtype=object), names) or why
         if isinstance(values, Table):
             why += "; encoder=bb.Encoder.fit(frame) makes numbers of a table"
         raise ValueError(f"{what} must be numbers: {why}") from error
+
+
+def column_names(table: Any) -> list[Any]:
+    """Return the names of a table's columns; `columns` of one of Arrow are its data."""
+    arrow = sys.modules.get("pyarrow")
+    is_arrow = arrow is not None and isinstance(table, arrow.Table)
+    return list(table.column_names if is_arrow else table.columns)
 
 
 def by_arm(values: object, arms: Sequence[Name], what: str) -> Array:
@@ -125,7 +133,7 @@ def by_arm(values: object, arms: Sequence[Name], what: str) -> Array:
     Columns are found by the arms' names, or by their texts. Columns of a table that only count from
     0, and of an array, go by position. Raise ValueError for other names.
     """
-    columns: list[Name] = list(values.columns) if isinstance(values, Table) else []
+    columns: list[Name] = column_names(values) if isinstance(values, Table) else []
     only_count = columns == [*range(len(columns))] and {*columns}.isdisjoint(arms)
     if only_count or not isinstance(values, Table):
         return floats(values, what)
@@ -464,6 +472,8 @@ def json_text(value: object) -> str:
 def _plain(value: object) -> object:
     if isinstance(value, np.datetime64):  # `tolist` makes integers of nanoseconds
         return None if np.isnat(value) else str(value.astype("datetime64[us]"))
+    if is_real(value) or isinstance(value, Decimal):
+        return int(value) if isinstance(value, Integral) else float(value)
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping | Row):

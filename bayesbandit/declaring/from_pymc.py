@@ -37,8 +37,8 @@ class Handover:
 
     swaps: what is replaced, a data container or a constant array of the model, and by what: a
     function of x, arm, weight and reward that returns a tensor. In the place of the reward's
-    variable stand its values, where these are only a part of the rewards. row_dims: the dimensions
-    of the rows.
+    variable stand its values, where these are only a part of the rewards. constants: the values of
+    the other data containers. row_dims: the dimensions of the rows.
     weighted: whether the likelihood is raised to the power of the weight.
     """
 
@@ -79,6 +79,8 @@ class Handover:
                         f"apart, build the model with pm.Data; got {what!r:.80}"
                     )
                 self.swaps[variable] = taken
+        kept = (v for v in model.data_vars if v not in self.swaps)
+        self.constants = {v: _value(v).copy() for v in kept}  # whatever `pm.set_data` does later
         self.row_dims = self._row_dims()
         self.takes = {role for f in self.swaps.values() for role in _roles(f)}
         if arm_dim is not None:
@@ -178,8 +180,7 @@ class Handover:
             replaced[v] = self._as_data(pt.as_tensor_variable(new), v)
         part = replaced.pop(self.reward, None)  # of the rewards, where the model observes no more
         done |= replaced
-        for v in model.data_vars:
-            done.setdefault(v, pt.constant(_value(v)))
+        done |= {v: pt.constant(value) for v, value in self.constants.items()}
         for rv in model.basic_RVs:
             new = _rebuilt(rv, done)
             if new is rv:

@@ -175,8 +175,8 @@ class SampledDraws(Known):
     def chains(
         self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, Array]:
-        """Return its own draws."""
-        return {k: self.values[k] for k in plan.outcomes.names}
+        """Return its own draws: copies, which may be changed."""
+        return {k: self.values[k].copy() for k in plan.outcomes.names}
 
     def rewards(self, plan: Plan, x: Array, size: int, rng: np.random.Generator) -> Array:
         """Pick draws at random, without repetition up to their number."""

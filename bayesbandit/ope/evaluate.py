@@ -18,7 +18,7 @@ from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import Bounds
 from bayesbandit.ope.sequences import always_valid_p
-from bayesbandit.ope.targets import Unsupported
+from bayesbandit.ope.targets import Unsupported, target_of
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
 from bayesbandit.predictions import symmetric_root
 from bayesbandit.runtime.shown import html_table
@@ -52,7 +52,9 @@ class Evaluation:
         self.policies = dict(policies)
         self.settings = settings
         self.level = settings["level"]
-        questions = {name: (target, settings) for name, target in self.policies.items()}
+        # a bandit may learn before it is asked for a contrast: its probabilities are those of now
+        self._targets = {name: _now(data, target) for name, target in self.policies.items()}
+        questions = {name: (target, settings) for name, target in self._targets.items()}
         self.estimates, self.unsupported = _judged(data, questions)
 
     def __repr__(self) -> str:
@@ -172,7 +174,7 @@ class Evaluation:
             )
         settings = {**self.settings, "sequence": None}
         questions = {
-            (name, value): (self.policies[name], {**settings, "subgroup": on & (labels == value)})
+            (name, value): (self._targets[name], {**settings, "subgroup": on & (labels == value)})
             for name, value in product(self.policies, values)
         }
         estimates, unsupported = _judged(self.data, questions)
@@ -184,7 +186,7 @@ class Evaluation:
     def _target(self, name: Name) -> Any:
         if name not in self.policies:
             raise ValueError(f"a policy must be among {list(self.policies)!r}; got {name!r}")
-        return self.policies[name]
+        return self._targets[name]
 
     def _labels(self, column: str | ArrayLike) -> Array:
         if isinstance(column, str):
@@ -273,6 +275,14 @@ def max_t[Key](
         half = c * e.se
         ends[key] = e.value - half, e.value + half, p
     return ends
+
+
+def _now(data: Log, policy: Any) -> Any:
+    """Return a policy as a target; one that the log does not support as it is."""
+    try:
+        return target_of(data, policy)
+    except Unsupported:
+        return policy  # `estimate` says why not
 
 
 def _judged[Key](

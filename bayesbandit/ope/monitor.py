@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit.checks import Array, Name, arm_names, integer, number
+from bayesbandit.checks import Array, Name, arm_name, arm_names, integer, number
 from bayesbandit.ope.evaluate import Evaluation, evaluate
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
@@ -67,6 +67,7 @@ class Monitor:
 
         Raise ValueError if one of them is not valid; the round is not added then.
         """
+        arm = arm_name(arm)
         if arm not in self.arms:
             raise ValueError(f"a round's arm must be among {list(self.arms)!r}; got {arm!r}")
         reward = number(reward, "reward")

@@ -84,7 +84,7 @@ def target_of(log: Log, target: Any) -> Target:
                     f"the bandit has kept {kept} of its {owner.history.total} rounds: whether it "
                     "learned others of this log is not known"
                 )
-        probabilities = target(log.x)
+        probabilities = target(log.x.copy())
         if np.ndim(probabilities) == 1:
             return Target(_one_hot(log, np.asarray(probabilities)), trained, forgot)
         return Target(_placed(log, probabilities, arms), trained, forgot)
@@ -104,7 +104,7 @@ def _placed(log: Log, p: Any, arms: Any) -> Array:
         pi = np.zeros((len(log), len(log.arms)))
         pi[:, [log.arms.index(arm) for arm in arms]] = p
         p = pi
-    return distribution(p, len(log), log.arms, "a target's probabilities")
+    return distribution(p, len(log), log.arms, "a target's probabilities").copy()
 
 
 def _one_hot(log: Log, names: Array) -> Array:

@@ -77,7 +77,7 @@ def fit(
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
     checks.same_rows(x=x, reward=reward, weight=weight, arm=arm)
-    features = tuple(x.columns) if isinstance(x, checks.Table) else None
+    features = tuple(checks.column_names(x)) if isinstance(x, checks.Table) else None
     if encoder is not None:
         if not isinstance(encoder, Encoder):
             raise TypeError(f"encoder must be a bb.Encoder; got {checks.shown(encoder)}")

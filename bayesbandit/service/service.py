@@ -183,6 +183,8 @@ class Service:
         x, among, single = encoded(version.bandit, context, names)
         n = len(x)
         now = self._now()
+        if context is not None and version.bandit.encoder is None and not version.bandit.of_arms:
+            context = x[0] if single else x  # numbers, of whatever types they were
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
         with self._count_lock:  # how many rounds were decided before

@@ -167,6 +167,10 @@ class Levels:
         return self.levels != LOGICAL and not all(map(_is_value, self.levels))
 
     @cached_property
+    def _are_logical(self) -> bool:
+        return bool(self.levels) and {*self.levels} <= {*LOGICAL}
+
+    @cached_property
     def _places(self) -> dict[str, float]:
         return {level: float(place) for place, level in enumerate(self.levels)}
 
@@ -180,10 +184,10 @@ class Levels:
             text = level_of(value)
         except ValueError:  # bytes that are no text, or an integer of too many digits
             return self.unseen
-        if text not in self._places and self.levels == LOGICAL and not self.pooled:
+        if text not in self._places and self._are_logical:
             is_number = isinstance(value, NUMBER_TYPES) and text in ("0", "1")
             text = LOGICAL[int(text)] if is_number else text.capitalize()
-            if text not in LOGICAL:
+            if text not in LOGICAL and not self.pooled:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
         return self._places.get(text, self.unseen)
 

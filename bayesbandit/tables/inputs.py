@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from bayesbandit.checks import Name, Table
+from bayesbandit.checks import Name, Table, column_names
 from bayesbandit.checks import Row as NamedRow
 
 if TYPE_CHECKING:
@@ -164,11 +164,15 @@ def in_order(x: Any, features: Sequence[Name]) -> Any:
     Without names, columns go by position. A pandas Series whose index has none of the names goes by
     position too.
     """
-    if isinstance(x, Table):
-        names = list(x.columns)
+    table = isinstance(x, Table)
+    if table:
+        names = column_names(x)
     elif isinstance(x, NamedRow) and x.ndim == 1 and not {*x.index}.isdisjoint(features):
         names = list(x.index)
     else:
         return x
     check_names(names, features, ())
-    return x if names == list(features) else x[list(features)]
+    if names == list(features):
+        return x
+    named_values: Any = frame_of(x) if table else x
+    return named_values[list(features)]

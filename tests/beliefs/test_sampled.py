@@ -234,6 +234,23 @@ def test_a_samplers_points_are_finite_numbers():
             check(stored, form)
 
 
+def test_draws_that_are_handed_out_may_be_changed():
+    """They were those by which a bandit decides."""
+    bandit = bb.BayesianLassoTS(["a", "b"], n_features=2, seed=0)
+    rng = np.random.default_rng(0)
+    bandit.update(rng.normal(size=(12, 2)), ["a", "b"] * 6, rng.normal(size=12))
+    x = rng.normal(size=(3, 2))
+    before = bandit.probabilities(x)
+    posterior = bandit.posterior("a")
+    mean = posterior.mean(x)
+    for draws in posterior.draws.values():
+        draws[:] = 7.0
+    for draws in posterior.to_datatree()["posterior"].dataset.values():
+        draws.values[:] = 7.0
+    np.testing.assert_array_equal(bandit.probabilities(x), before)
+    np.testing.assert_array_equal(posterior.mean(x), mean)
+
+
 def learn_and_look(belief, rows):
     learn(belief, rows).predict(probe())
     return belief

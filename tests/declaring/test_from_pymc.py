@@ -99,6 +99,19 @@ def test_the_model_that_is_handed_over_is_not_changed():
     assert model.initial_point().keys() == before[2].keys()
 
 
+def test_data_that_nothing_replaces_stay_as_they_are():
+    """Whatever is done with the model later."""
+    with pm.Model() as model:
+        x = pm.Data("x", [[1.0], [2.0]])
+        size = pm.Data("size", 1.0)
+        pm.Normal("y", x @ pm.Normal("theta", 0, 1, shape=1), size, observed=[1.0, 2.0])
+    mine = RewardModel.from_pymc(model, rows={"x": lambda x: x}, name="mine")
+    rows_given = [[1.0], [3.0]], [1.0, 2.0]
+    before, _ = bb.fit(mine, *rows_given).coefficients["theta"]
+    pm.set_data({"size": 200.0}, model=model)
+    np.testing.assert_array_equal(bb.fit(mine, *rows_given).coefficients["theta"][0], before)
+
+
 def test_other_arms_than_the_model_was_built_for():
     built = handed().build(np.zeros((3, 1)), np.zeros(3), arm=[0, 5, 6], n_arms=7)
     assert built["z"].eval().shape == built["alpha"].eval().shape == (7,)

@@ -620,3 +620,26 @@ def test_coverage(design):
         hit = [e.low <= 0 <= e.high for e in ends if e.low == e.low]
         assert np.mean(hit) > 0.91 - 0.078
         assert len(hit) > 100
+
+
+def test_an_evaluation_is_of_the_policies_as_they_were():
+    """A bandit learned on before it was asked for a contrast."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    arm = rng.integers(2, size=200)
+    reward = np.where(arm == (x[:, 0] > 0), 1.0, 0.0)
+    log = Log(x, arm, reward, propensity=np.full(200, 0.5))
+    bandit = bb.LinTS(2, n_features=1, seed=0)
+    bandit.update(x, arm, reward)
+    table = np.array([[0.2, 0.8]] * 200)
+    policies = {"greedy": bandit.greedy, "bandit": bandit, "table": table, "first": 0}
+    before = evaluate(log, policies)
+    contrasts = {name: before.contrast(name, "first").value for name in policies}
+    halves = before.subgroups(np.arange(200) % 2)["estimate"]
+    result = evaluate(log, policies)
+    bandit.update(x, arm, -5.0 * reward)
+    table[:] = [0.9, 0.1]
+    assert {name: result.contrast(name, "first").value for name in policies} == contrasts
+    pd.testing.assert_series_equal(result.subgroups(np.arange(200) % 2)["estimate"], halves)
+    changed = evaluate(log, policies).table["estimate"]
+    assert (changed != result.table["estimate"])[["greedy", "bandit", "table"]].all()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import bayesbandit as bb
@@ -275,6 +276,42 @@ def by_file(p, folder):
     frame_of(p).to_csv(folder / "log.csv", index=False)
     probabilities = {arm: f"p_{arm}" for arm in "abc"}
     return bb.ope.read_log(folder / "log.csv", x=[], probabilities=probabilities)
+
+
+OF_ROUNDS = {
+    "x": X, "reward": np.array(REWARD), "probabilities": E, "propensity": E[range(4), [0, 1, 0, 1]],
+    "batch": np.arange(4.0), "mean": 1.0 + E, "available": np.ones((4, 2)), "time": np.arange(4.0),
+    "reward_time": np.arange(4.0) + 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ROUNDS)
+def test_a_log_keeps_what_was_checked(name):
+    given = {k: v.copy() for k, v in OF_ROUNDS.items()}
+    found = log(**given)
+    given[name][:] = -7.0
+    np.testing.assert_array_equal(getattr(found, name), OF_ROUNDS[name])
+
+
+def test_a_policy_cannot_change_the_log():
+    def first(x):
+        x[:] = 0.0
+        return E
+
+    found = log()
+    bb.ope.estimate(found, first, force=True)
+    np.testing.assert_array_equal(found.x, X)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_of_any_table_are_found_by_name(table):
+    found = log(
+        x=table({"u": X[:, 0], "v": X[:, 1]}),
+        probabilities=table({"b": E[:, 1], "a": E[:, 0]}),
+        arms=["a", "b"],
+    )
+    assert found.features == ("u", "v")
+    np.testing.assert_array_equal(found.probabilities, E)
 
 
 @pytest.mark.parametrize("read", [by_arrays, by_frame, by_file])

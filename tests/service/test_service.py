@@ -4,6 +4,8 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -510,6 +512,42 @@ def test_wait_is_seconds_or_a_span_in_its_own_unit(lite, wait):
     assert service.reward(first, 1.0) == "timely"
     clock.now += 1.0
     assert service.reward(second, 1.0) == "late"
+
+
+TWO_NUMBERS = (
+    [Decimal("0.1"), Fraction(1, 3)],
+    [np.float32(0.1), 2],
+    range(2),
+    memoryview(np.arange(2.0)),
+    np.array([0.1, 2.0], np.longdouble),
+    np.array([True, False]),
+    pd.Index([1, 2]),
+    pd.Series([0.1, 0.2], dtype=object),
+)
+
+
+@pytest.mark.parametrize("two", TWO_NUMBERS, ids=lambda two: type(two).__name__)
+def test_a_context_is_stored_as_the_numbers_by_which_is_decided(lite, two):
+    service, _ = begun(lite)
+    decision = service.decide(two, id="one")
+    assert service.log.verify().empty
+    again = service.decide(np.asarray(two, dtype=np.float64), id="one")
+    np.testing.assert_array_equal(again.x, decision.x)
+
+
+def test_numbers_of_any_type_are_those_of_an_encoder(lite):
+    frame = pd.DataFrame({"age": [1.0, 2.5, 4.0, 1.5] * 5, "n": [1, 2, 3, 1] * 5})
+    frame["n"] = frame["n"].astype("category")
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
+    service, _ = begun(lite, bandit)
+    for age, n in (
+        (Decimal("2.50"), Decimal("2.0")),
+        (Fraction(5, 2), 2),
+        (np.longdouble(2.5), "2"),
+    ):
+        decision = service.decide({"age": age, "n": n})
+        np.testing.assert_array_equal(decision.x, np.ravel(bandit.encoded({"age": 2.5, "n": 2})))
+    assert service.log.verify().empty
 
 
 def test_a_zero_has_no_sign(lite):

@@ -437,6 +437,24 @@ def test_a_logical_value_is_true_or_false():
                 encoder.transform({"z": 0.0, "a": other})
 
 
+def test_a_logical_value_beside_a_pooled_one_is_true_or_false():
+    """A single missing value is pooled; 1 was of that level then."""
+    for values in ([True, False, True, True, False, None], [True] * 5 + [False]):
+        frame = pd.DataFrame({"a": pd.Series(values, dtype=object)})
+        encoder = bb.Encoder.fit(frame)
+        assert "a=other" in encoder.features or len(encoder.features) == 1
+        for text, value in (
+            ("true", True),
+            (1, True),
+            (np.True_, True),
+            ("FALSE", False),
+            (0, False),
+        ):
+            same_bits(encoder.transform({"a": text}), encoder.transform({"a": value}))
+        for other in ("yes", 2):
+            same_bits(encoder.transform({"a": other}), encoder.transform({"a": None}))
+
+
 def test_a_sparse_matrix_is_refused_with_the_remedy():
     from scipy import sparse
 

@@ -48,7 +48,10 @@ class Cloud:
     @cached_property
     def weight(self) -> Array | None:
         """The draws' weights (S,), the largest 1; None: all are equal."""
-        return None if self.log_weight is None else np.exp(self.log_weight)
+        if self.log_weight is None:
+            return None
+        with np.errstate(under="ignore"):  # a draw may have no weight
+            return np.exp(self.log_weight)
 
     @cached_property
     def effective(self) -> float:

@@ -17,6 +17,7 @@ from bayesbandit.checks import (
     Table,
     arm_names,
     by_arm,
+    column_names,
     finite,
     floats,
     instants,
@@ -48,11 +49,13 @@ def numbers_of(chosen: Array, arms: tuple[Name, ...], what: str = "arms") -> Arr
     what: how the error calls them.
     """
     index = {arm: k for k, arm in enumerate(arms)}
-    try:
-        return np.array([index[a] for a in chosen.tolist()], dtype=np.int64)
-    except (KeyError, TypeError):
-        strange = next(a for a in chosen.tolist() if a not in arms)
-        raise ValueError(f"{what} must be among {list(arms)!r}; got {strange!r}") from None
+    numbers = []
+    for arm in chosen.tolist():
+        try:
+            numbers.append(index[arm])
+        except (KeyError, TypeError):
+            raise ValueError(f"{what} must be among {list(arms)!r}; got {arm!r}") from None
+    return np.array(numbers, dtype=np.int64)
 
 
 def contexts_of(x: ArrayLike | Table | None, n: int) -> tuple[tuple[str, ...], Array]:
@@ -62,7 +65,7 @@ def contexts_of(x: ArrayLike | Table | None, n: int) -> tuple[tuple[str, ...], A
     array = finite(floats(x, "contexts"), "contexts", MAX_ABS_VALUE)
     if array.ndim != 2 or len(array) != n:
         raise ValueError(f"contexts must have shape ({n}, d); got {array.shape}")
-    names = list(x.columns) if isinstance(x, Table) else range(array.shape[1])
+    names = column_names(x) if isinstance(x, Table) else range(array.shape[1])
     return tuple(name if isinstance(name, str) else f"x{name}" for name in names), array
 
 

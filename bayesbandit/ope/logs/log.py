@@ -16,6 +16,7 @@ from bayesbandit.checks import (
     Array,
     Table,
     arm_column,
+    column_names,
     finite,
     floats,
     instants,
@@ -105,7 +106,7 @@ class Log:
         if n < 2:
             raise ValueError(f"a log needs at least two rounds; got {n}")
         if arms is None and isinstance(probabilities, Table):
-            arms = list(probabilities.columns)
+            arms = column_names(probabilities)
         self.arms = arms_of(arms, chosen, probabilities)
         self.played = numbers_of(chosen, self.arms)
         self.features, self.x = contexts_of(x, n)
@@ -130,6 +131,10 @@ class Log:
                 )
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
         self.snapshots = self._checked_snapshots(snapshots)
+        # what was given may change later, and was checked now
+        for name in (*OF_ROUNDS, "snapshots"):
+            if isinstance(values := getattr(self, name), Array):
+                setattr(self, name, values.copy())
 
     def __len__(self) -> int:
         return len(self.played)
