@@ -181,9 +181,7 @@ def estimate(
     if planned is not None:
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
-    pair = target if isinstance(target, tuple) else (target,)
-    for each in pair:
-        same_rows(data.index, target=each, mean=mean, subgroup=subgroup)
+    same_rows(data.index, mean=mean, subgroup=subgroup)
     warnings: list[str] = []
     if missing == "open" and np.isnan(data.reward).any():
         n = len(data)

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
-from bayesbandit.checks import PROBABILITY_TOLERANCE, Array, shown
+from bayesbandit.checks import PROBABILITY_TOLERANCE, Array, same_rows, shown
 from bayesbandit.ope.logs.columns import distribution, numbers_of
 from bayesbandit.ope.logs.log import Log
 
@@ -98,6 +98,7 @@ def target_of(log: Log, target: Any) -> Target:
 
 def _placed(log: Log, p: Any, arms: Any) -> Array:
     """Return probabilities over a bandit's arms, in the columns of the log."""
+    same_rows(log.index, target=p)
     if list(arms) != list(log.arms):
         if unknown := [arm for arm in arms if arm not in log.arms]:
             raise Unsupported(f"the target has arms that the log has not: {unknown!r}")

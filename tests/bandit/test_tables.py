@@ -202,6 +202,7 @@ TAKES_A_VALUE_FOR_EACH_ROUND = {
     "a part": lambda log, p: len(log[p["a"] > 0.5]),
     "a subgroup": lambda log, p: bb.ope.estimate(log, "a", subgroup=p["a"] > 0.5),
     "a policy": lambda log, p: bb.ope.estimate(log, p),
+    "what a policy returns": lambda log, p: bb.ope.estimate(log, lambda x: p),
     "a pair of policies": lambda log, p: bb.ope.estimate(log, ("a", p)),
     "predicted means": lambda log, p: bb.ope.estimate(log, "a", mean=p),
     "labels": lambda log, p: bb.ope.evaluate(log, ["a"]).subgroups(p["a"] > 0.5),
