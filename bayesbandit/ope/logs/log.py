@@ -69,7 +69,8 @@ class Log:
     available: a mask (n, K) of the available arms.
     time, reward_time: when each round was decided, and when its reward came (n,).
 
-    The columns are checked once, here, and copied. A slice is a log: `log[:500]`; see `split` and `within`.
+    The columns are checked once, here, and copied. A slice is a log: `log[:500]`; see `split` and
+    `within`.
 
     Of a log that was read from a table, `encoder` has made the contexts (None: they were numbers),
     and `roles` says which column plays which role (`print(log.roles)`). `of_table` is True if the
