@@ -145,6 +145,14 @@ def test_killed_twice_and_started_again_it_goes_on_and_gives_the_same_table(tmp_
     assert_frame_equal(experiment().run(out=tmp_path, progress=False), table)
 
 
+def test_what_is_no_environment_is_refused():
+    """A dict of them is read as its names."""
+    world = bb.environments.SyntheticExample("well")
+    for environments in ({"well": world}, [world, 7], "well"):
+        with pytest.raises(TypeError, match="environments must have name, arms, n_features and"):
+            bb.Experiment(environments, [bb.LinTS])
+
+
 def test_a_failed_replication_fails_the_study_by_name_and_seed():
     def broken(arms, n_features, seed):
         if not isinstance(seed, int):  # as it is where a bandit is only described

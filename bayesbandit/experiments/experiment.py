@@ -99,6 +99,11 @@ class Experiment:
         if isinstance(environments, Environment):
             environments = (environments,)
         object.__setattr__(self, "environments", tuple(environments))
+        if strange := [e for e in self.environments if not isinstance(e, Environment)]:
+            raise TypeError(
+                "environments must have name, arms, n_features and sample, as "
+                f"bb.environments.NonLinear(); got {checks.shown(strange[0])}"
+            )
         if callable(bandits):
             bandits = (bandits,)
         if not isinstance(bandits, Mapping):
