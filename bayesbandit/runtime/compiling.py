@@ -30,7 +30,7 @@ from numba.core.types import Type
 from numba.core.typing.templates import Signature
 
 from bayesbandit.runtime.caches import announced, complain, forgiving
-from bayesbandit.runtime.interrupts import held_back
+from bayesbandit.runtime.interrupts import interrupts_held_back
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -91,7 +91,10 @@ class Kernel(CPUDispatcher):
         """Compile for these types. Under NUMBA_DISABLE_JIT numba would not compile its own
         functions either, which kernels call."""
         config: Any = numba.config
-        with held_back(), global_compiler_lock:  # one thread at a time changes the setting
+        with (
+            interrupts_held_back(),
+            global_compiler_lock,
+        ):  # one thread at a time changes the setting
             disabled = config.DISABLE_JIT
             config.DISABLE_JIT = 0
             try:

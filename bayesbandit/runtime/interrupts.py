@@ -9,7 +9,7 @@ from threading import current_thread, main_thread
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def interrupts_held_back() -> Iterator[None]:
     """Hold back an interrupt (Ctrl-C) until a block is done.
 
     Numba runs Python while it compiles, and while it reads a random generator that a kernel takes.

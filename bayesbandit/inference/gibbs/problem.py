@@ -16,7 +16,7 @@ from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.reading import MEAN, Reading, with_rows
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import conditionals, sweeps
-from bayesbandit.runtime.interrupts import held_back
+from bayesbandit.runtime.interrupts import interrupts_held_back
 
 Sweep = Callable[..., int]  # `sweeps.sweep` of some terms, which are not among its arguments
 
@@ -119,7 +119,7 @@ class Problem:
         delta = np.empty((draws, D))
         logs = np.empty((draws, len(kept)))
         sweep = sweep or partial(sweeps.sweep, layout.terms)
-        with held_back():
+        with interrupts_held_back():
             wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
             reason = f"{self._label(wrong)}: improper given the other variables"

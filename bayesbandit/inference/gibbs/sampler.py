@@ -32,7 +32,7 @@ from bayesbandit.inference.gibbs.rewrite_products import Draws
 from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive
 from bayesbandit.kernels.gibbs import conditionals, sweeps
-from bayesbandit.runtime.interrupts import held_back
+from bayesbandit.runtime.interrupts import interrupts_held_back
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def better(problem: Problem, state: Mapping[str, Array]) -> Mapping[str, Array]:
     for positive_first in (False, True):
         held = conditionals.MonomialState(theta - problem.layout.centre, problem.inside(u))
         rng = np.random.default_rng(0)
-        with held_back():
+        with interrupts_held_back():
             ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
     # the log density of a draw of k normals, −½χ²_k, has an sd of √(k/2)
